@@ -40,21 +40,21 @@ import { limits } from './shared/limits.ts'
 import { providers } from './shared/providers.ts'
 import { createLog, type Log } from './telemetry/log.ts'
 
-/** The service under way. */
+/** The running service. */
 export interface App {
   services: Services
-  /** Lets what is under way end, within `limits.drainMs`, then closes everything. */
+  /** Lets running requests end within `limits.drainMs`, then closes every part. */
   close(): Promise<void>
 }
 
-/** What undoes each step of a start, in order. */
+/** The functions that undo the steps of the start, in the order of the steps. */
 type Closers = (() => Promise<void> | void)[]
 
 /**
- * Builds every service from the configuration, once, and closes them in reverse. A start that fails closes
- * what it had.
+ * Builds every part of the service from the configuration, once; `close` closes them in reverse order. A
+ * start that fails closes the parts that it had opened.
  * @param connection the database, reachable now; its migrations are applied here
- * @param simulatorUrl of a sandbox, where the configuration does not name it
+ * @param simulatorUrl the address of a sandbox's simulator, where the configuration does not name it
  */
 export async function startApp(
   config: Config,
@@ -109,7 +109,7 @@ async function build(start: StartContext, closers: Closers): Promise<Omit<App, '
   return { services }
 }
 
-/** What was recorded until now is sealed, and the heads of the audit logs are written, within a second. */
+/** Chains the entries of the audit logs that are not yet chained and writes the heads, within a second. */
 async function writeLastHeads({ database, access, auditHeads }: Services, log: Log): Promise<void> {
   const written = (async () => {
     while (await chainAuditLog(database.pool, access.master.auditKey));
@@ -119,12 +119,12 @@ async function writeLastHeads({ database, access, auditHeads }: Services, log: L
   await Promise.race([missed, sleep(limits.drainOperatorsMs, undefined, { ref: false })])
 }
 
-/** Receivers of webhooks that hang never hold up payouts: they have an engine of their own. */
+/** Starts the job engines. Webhooks have their own, so that receivers that hang never delay payouts. */
 function startEngines(services: Services, { connection, background }: StartContext): JobEngine[] {
   const { 'webhooks.deliver': deliver, ...others } = serviceTasks(services)
   const common = { connection, role: serviceRole, log: background }
   return [
-    // One job of each operator, and as many that only wake them.
+    // One job for each operator, and as many again that only tell a running job of more work (`drain.ts`).
     startEngine({ ...common, tasks: others, jobsAtOnce: 2 * providers.length, sessionsMax: 8 }),
     startEngine({
       ...common,
@@ -135,14 +135,14 @@ function startEngines(services: Services, { connection, background }: StartConte
   ]
 }
 
-/** What the services are opened with. */
+/** The values that the start hands to its steps. */
 interface StartContext {
   config: Config
   connection: pg.ClientConfig
   log: Log
   /**
-   * For work that is taken up at the next start, and the sessions of the database: silent while the service
-   * ends. Whoever ends a group of processes may end PostgreSQL first.
+   * The log of jobs, which the next start takes up again, and of database sessions. It is silent while the
+   * service ends, because PostgreSQL may have been stopped before this process.
    */
   background: Log
   inReach: OperatorsInReach
@@ -165,7 +165,7 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
   const batches = openBatches(pool)
   closers.push(() => batches.idle())
   const webhooks = openWebhooks(start, closers)
-  // What was begun with an operator is brought home: its answer, or at the end that there was none.
+  // The stop waits until the result of each call to an operator is recorded: an answer, or that none came.
   const inFlight = new Map<string, Promise<unknown>>()
   const settled = async () => void (await Promise.allSettled(inFlight.values()))
   closers.push(settled)
@@ -210,7 +210,9 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
   return services
 }
 
-/** The database, once it is known whether it was put back: that is noticed before anything reads or moves. */
+/**
+ * Opens the database. First it finds out whether the database was restored, before anything reads or writes.
+ */
 async function openChecked(
   start: StartContext,
   closers: Closers,
@@ -220,7 +222,7 @@ async function openChecked(
   const restores = await openRestores({ connection, dataDir, expectedEpoch, suspendsUnknown: true, log })
   const database = openPools(start, restores)
   closers.push(() => database.close())
-  // The first session of each pool proves itself.
+  // Opens the first session of each pool, so that a session that fails its checks stops the start.
   await probePools(database)
   await verifyOwnSessions(database.merchantPool)
   await verifyForcedRls(database.pool)
@@ -242,7 +244,7 @@ function openPools({ connection, background }: StartContext, restores: Restores)
   })
 }
 
-/** The way to merchants' own servers, with sessions of its own. */
+/** Opens the sender of webhooks and the leases of queues, with database sessions of their own. */
 function openWebhooks(
   { config, connection, background, ending }: StartContext,
   closers: Closers,
@@ -257,7 +259,7 @@ function openWebhooks(
 
 const databasePoolMax = 12
 const merchantPoolMax = 6
-/** One holds the lanes of webhooks. */
+/** One of these sessions holds the leases of all queues. */
 const leasePoolMax = 6
 
 async function closeListeners(listeners: { close(): Promise<void> }, http: HttpServer): Promise<void> {
@@ -266,7 +268,7 @@ async function closeListeners(listeners: { close(): Promise<void> }, http: HttpS
   await drained
 }
 
-/** The operators to talk to, and of a sandbox the simulator that plays them. */
+/** The operators that the service talks to, and in a sandbox the simulator that plays them. */
 interface OperatorsInReach {
   settings: readonly OperatorSettings[]
   url: string | null
@@ -283,7 +285,9 @@ function operatorsInReach(config: Config, simulatorUrl: string | null): Operator
   }
 }
 
-/** Tells the simulator where OperatorB's webhooks go; one that is not up yet is told when it is. */
+/**
+ * Tells the simulator the address for OperatorB's webhooks; tries again until the simulator can be reached.
+ */
 async function nameWebhook(services: Services, control: SimulatorControl): Promise<void> {
   const address = `${services.addresses.callbackUrl}/operators/OperatorB/callbacks/webhook`
   try {
@@ -297,7 +301,7 @@ async function nameWebhook(services: Services, control: SimulatorControl): Promi
 const webhookRetryMs = 2_000
 
 /**
- * The simulator's time moves first, so that what its customers did by then is there when the service asks.
+ * Moves the simulator's time first, so that its customers have acted by the time that the service asks.
  */
 async function advanceClock(
   services: Services,
@@ -313,7 +317,7 @@ async function advanceClock(
   return now
 }
 
-/** What other processes do reaches this one by notifications: hints, each with a poll behind it. */
+/** Listens to notifications of other processes. They are hints: polls find the same changes without them. */
 function listenForNotifications({ clock, feed }: Services, start: StartContext): () => Promise<void> {
   const { connection, background } = start
   const notRead = (error: unknown) => background.warn({ err: error }, 'clock not read')
@@ -341,7 +345,7 @@ function closeOnce(closers: Closers, log: Log): () => Promise<void> {
         try {
           await close()
         } catch (error) {
-          // What cannot be closed must not keep the rest open.
+          // A part that cannot be closed must not keep the other parts open.
           log.warn({ err: error }, 'a part of the service could not be closed')
         }
       }

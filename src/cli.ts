@@ -4,7 +4,10 @@ import { usage } from './terminal/usage.ts'
 
 enableCompileCache()
 
-/** Runs one administration command. Exit code 0: done; 1: refused or not proven; 2: not understood. */
+/**
+ * Runs one administration command. The exit code is 0 where it is done, 1 where it is refused or not proven,
+ * 2 where the command line is not understood.
+ */
 async function runCommand(): Promise<number> {
   const read = readArguments()
   if (typeof read === 'string') {
@@ -36,7 +39,10 @@ async function runCommand(): Promise<number> {
   })
 }
 
-/** @returns what is wrong where the command line is not understood */
+/**
+ * Reads the command line.
+ * @returns a text that says what is wrong, where the command line is not understood
+ */
 function readArguments() {
   const text = { type: 'string' } as const
   const flag = { type: 'boolean', default: false } as const

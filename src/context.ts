@@ -23,7 +23,7 @@ import type { InFlight } from './shared/single-flight.ts'
 import type { Sender } from './shared/sender.ts'
 import type { Log } from './telemetry/log.ts'
 
-/** What lives as long as the service. */
+/** The parts of the service that live as long as the process. */
 export interface Services {
   config: Config
   addresses: Addresses
@@ -31,7 +31,7 @@ export interface Services {
   clock: Clock
   database: Database
   batches: Batches
-  /** Whether the database was put back, and what this node has seen in it. */
+  /** Notices that the database was restored from a backup, by what this node has seen in it before. */
   restores: Restores
   access: Access
   requestLimits: RequestLimits
@@ -40,77 +40,81 @@ export interface Services {
   operators: OperatorRegistry
   sequencer: Sequencer
   auditHeads: HeadLog
-  /** Brings events to merchants' own servers. */
+  /** Sends events to the merchants' endpoints. */
   webhookSender: Sender
-  /** Which lanes this process is at: endpoints by their ids, bulk pay as 0. Its sessions are theirs alone. */
+  /**
+   * The leases of this process on queues: an endpoint's by its id, bulk pay as 0. Their sessions are
+   * separate.
+   */
   leases: Leases
-  /** The lanes that are drained here. */
+  /** The queues that this process works off. */
   drains: Drains
   feed: Feed
   inFlight: InFlight
-  /** Every kind of thing that a request to an operator may be for. */
+  /** Every kind of subject that a request to an operator may have. */
   subjects: Subjects
-  /** Aborted when the service begins to end: whoever waits for an outcome answers without it. */
+  /** Aborted when the service begins to end: a request that waits for an outcome then answers without it. */
   ending: AbortSignal
   /**
-   * How many live streams each token (`token:<id>`) and each merchant (`merchant:<id>`) has open here, and
-   * how many files it is sending (`imports:<id>`).
+   * The number of live streams that each token (`token:<id>`) and each merchant (`merchant:<id>`) has open in
+   * this process, and of files that each merchant is sending (`imports:<id>`).
    */
   streams: Map<string, number>
   /** Moves the sandbox clock; null in production. */
   sandbox: Sandbox | null
-  /** Where the operator simulator shows its telephones; null where there is none. */
+  /** The address where the operator simulator shows its telephones; null in production. */
   simulatorUrl: string | null
   /** Runs a periodic job now instead of at its next time. */
   notifyJob(name: string): void
-  /** How long this process has run, in milliseconds. */
+  /** Returns how long this process has run, in milliseconds. */
   upMs(): number
-  /** Whether every periodic job still gets its turn. */
+  /** Whether every periodic job still runs in time. */
   jobsHealthy(): boolean
 }
 
-/** What only a sandbox can do. */
+/** The functions that only a sandbox has. */
 export interface Sandbox {
   /**
-   * Moves the service's and the simulator's time forward, once for each `move` that has a name.
-   * @param record writes that down, in the transaction that does it
-   * @returns the service's time after that
+   * Moves the time of the service and of the simulator forward. A `move` with a name is carried out only
+   * once.
+   * @param record writes the move down, in the same transaction
+   * @returns the service's time after the move
    */
   advanceClock(ms: number, move?: string, record?: RecordMove): Promise<Date>
 }
 
-/** What every verb and every resolver receives: the services, and who is asking. */
+/** The context that every verb and resolver receives: the services, and the caller. */
 export interface Context extends Services {
-  /** Null where nobody is signed in. */
+  /** The signed-in caller; null for an anonymous one. */
   actor: Actor | null
-  /** UUID, the same in the answer, the log and the error. */
+  /** A UUID, the same in the answer, the log and the error. */
   requestId: string
   clientAddress: string | null
-  /** The way in by which the request came. */
+  /** The channel by which the request came. */
   channel: Channel
   /**
-   * Of a request that came with an `Idempotency-Key`: what a verb makes for it takes its identity from here
-   * (a reference, a cause), so that beginning it again finds the first instead of making a second.
+   * The operation of a request that came with an `Idempotency-Key`. A verb derives the identity of the rows
+   * that it makes from it, so that a repetition finds the first row instead of making a second one.
    */
   idempotentOperation: IdempotentOperation | null
-  /** What people are told in: the caller's wish where it is French, else English. */
+  /** The language of messages for people: French where the caller prefers it, else English. */
   language: 'fr' | 'en'
-  /** Headers that the answer carries, where it has any: limits above all. */
+  /** Further headers of the answer, mostly those of rate limits. */
   responseHeaders: Map<string, string>
-  /** Cursor of the last event that the reader of a live stream has; one that comes back brings it. */
+  /** The cursor of the last event that a reader got, sent by a reader that reconnects (`Last-Event-ID`). */
   lastEventId: string | null
   /** The loaders of this caller, by name: see `loader`. */
   loaders: Map<string, unknown>
 }
 
-/** Gives the context of another caller. It has its own loaders, so that no caller gets rows of another. */
+/** Returns the context of another caller. It has its own loaders, so that no caller gets another's rows. */
 export function actingAs(ctx: Context, actor: Actor | null): Context {
   return { ...ctx, actor, loaders: new Map() }
 }
 
 /**
- * Collects the keys that the resolvers of an operation ask for at one time, and reads them together. It keeps
- * no value, because a live stream reads the same rows again later.
+ * Returns a loader that collects the keys for which the resolvers of an operation ask at one time, and reads
+ * them together. It keeps no value, because a live stream reads the same rows again later.
  * @param name names the loader: the kind of row and every filter
  * @param read returns one value for each key, in the order of the keys
  */

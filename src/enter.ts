@@ -2,34 +2,37 @@ import { actingAs, type Context } from './context.ts'
 import { authenticate } from './identity/authenticate.ts'
 import type { Priority } from './limits/admission.ts'
 
-/** One step of a request: gives the context to go on with, or throws why the request may not go on. */
+/** One step of a request: returns the context for the next step, or throws the reason of the refusal. */
 export type EnterStep = (ctx: Context) => Context | Promise<Context>
 
-/** What a request passes before anything runs for it. A door that leaves a step out says why: `skip`. */
+/**
+ * The checks that a request passes before its work begins. A handler that leaves one out says why: `skip`.
+ */
 export interface Steps {
-  /** Whether there is room for a request of its priority. */
+  /** Refuses the request where the service has no room for its priority. */
   room: EnterStep
-  /** Who calls. */
+  /** Finds out who the caller is. */
   caller: EnterStep
-  /** Whether the caller may do this. */
+  /** Refuses a caller that lacks the right. */
   right: EnterStep
-  /** Whether the caller asks too often. */
+  /** Refuses a caller that asks too often. */
   turn: Turn
 }
 
-/** The step that counts a request. */
+/** The step that counts a request and refuses one too many. */
 interface Turn extends EnterStep {
-  /** Tells a caller that an earlier step turned away how many requests may come; counts nothing. */
+  /** Sets the headers with the caller's remaining requests after an earlier step refused; counts nothing. */
   tell?: (ctx: Context) => void
 }
 
 /**
- * The one sequence of steps, whatever the door. Then the body is read, and the work takes its slot
- * (`ctx.admission.run`): a body that comes slowly holds none. GraphQL passes the sequence twice, because its
- * body says what the operation needs: `caller` before the body is read, `right` and `turn` after it.
+ * Runs the steps in their one order, the same for every handler. The handler then reads the body, and only
+ * after that the work takes its slot (`ctx.admission.run`): a body that arrives slowly holds no slot. GraphQL
+ * runs the sequence twice, because only its body says what the operation needs: `caller` before the body is
+ * read, `right` and `turn` after it.
  * @returns the context of the caller
- * @throws DomainError OVERLOADED, UNAUTHENTICATED, ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, what `right`
- *   throws, RATE_LIMITED, in this order
+ * @throws DomainError OVERLOADED, UNAUTHENTICATED, ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, the errors of
+ *   `right`, RATE_LIMITED, in this order
  */
 export async function enter(ctx: Context, { room, caller, right, turn }: Steps): Promise<Context> {
   let known = await room(ctx)
@@ -43,12 +46,15 @@ export async function enter(ctx: Context, { room, caller, right, turn }: Steps):
   return turn(known)
 }
 
-/** Leaves a step out. @param _reason why this door has no use for it */
+/** Makes a step that does nothing. @param _reason why the handler does not need the step */
 export function skip(_reason: string): EnterStep {
   return (ctx) => ctx
 }
 
-/** Refuses a request for which there is no room. @throws DomainError OVERLOADED */
+/**
+ * Makes the step that refuses a request while the service has no room for it.
+ * @throws DomainError OVERLOADED
+ */
 export function hasRoom(priority: Priority): EnterStep {
   return (ctx) => {
     ctx.admission.check(priority)
@@ -57,7 +63,7 @@ export function hasRoom(priority: Priority): EnterStep {
 }
 
 /**
- * Signs the caller in by its Authorization header; without one it stays nobody.
+ * Makes the step that signs the caller in by the Authorization header. A caller without one stays anonymous.
  * @throws DomainError UNAUTHENTICATED, ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED
  */
 export function signIn(authorization: string | undefined): EnterStep {
@@ -67,7 +73,7 @@ export function signIn(authorization: string | undefined): EnterStep {
   }
 }
 
-/** Judges the caller. @param check throws where the caller may not */
+/** Makes the step that checks the caller's right. @param check throws where the caller lacks the right */
 export function mayAsk(check: (actor: Context['actor']) => void): EnterStep {
   return (ctx) => {
     check(ctx.actor)
@@ -76,9 +82,9 @@ export function mayAsk(check: (actor: Context['actor']) => void): EnterStep {
 }
 
 /**
- * Counts a request, by token and merchant, or by address where nobody is signed in. Whatever comes of it, the
- * answer says how many more may come.
- * @param name of what is asked for, where addresses are counted
+ * Makes the step that counts a request: by token and merchant, or by address for an anonymous caller. Headers
+ * of the answer say how many requests remain, also when the request is refused.
+ * @param name the name under which an anonymous caller's requests are counted
  * @throws DomainError RATE_LIMITED
  */
 export function takesTurn(kind: 'read' | 'write', name: string): Turn {
@@ -89,7 +95,10 @@ export function takesTurn(kind: 'read' | 'write', name: string): Turn {
   return Object.assign(take, { tell: (ctx: Context) => ctx.requestLimits.setTurnHeaders(ctx, kind, name) })
 }
 
-/** Counts a look at a payer's page, or a form of one, by address. @throws DomainError RATE_LIMITED */
+/**
+ * Makes the step that counts, by address, a view of a payer's page or a form sent from it.
+ * @throws DomainError RATE_LIMITED
+ */
 export function takesPage(kind: 'view' | 'form'): EnterStep {
   return async (ctx) => {
     await ctx.requestLimits.takePage(ctx, kind)

@@ -7,7 +7,7 @@ if (major < 24 || (major === 24 && minor < 12)) {
   )
   process.exit(1)
 }
-// Halves the time of the imports below, from the second start on.
+// From the second start on, the cache halves the time of the imports below.
 enableCompileCache()
 const { runService } = await import('./terminal/run.ts')
 await runService()

@@ -20,7 +20,8 @@ import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 
 /**
- * Who may use a field or a type: anyone, anyone signed in, or tokens that hold all of these scopes, or one.
+ * The rule of who may use a field or a type: any caller, any signed-in caller, or tokens that hold all of
+ * these scopes, or one of them.
  */
 export type AccessRule =
   | 'public'
@@ -28,44 +29,44 @@ export type AccessRule =
   | readonly [Scope, ...Scope[]]
   | { readonly anyOf: readonly [Scope, ...Scope[]] }
 
-/** The lists of scopes of which a token must hold one, and all that is in it. */
+/** Returns the alternatives of a rule: a token must hold every scope of one of these lists. */
 export function alternatives(rule: Exclude<AccessRule, string>): readonly (readonly Scope[])[] {
   return 'anyOf' in rule ? rule.anyOf.map((scope) => [scope]) : [rule]
 }
 
 /**
- * One demand of an operation: a rule, where it stands, and the `@skip`/`@include` variables that may lift it.
+ * One demand of an operation: a rule, its coordinate, and the `@skip`/`@include` variables that may lift it.
  */
 interface Demand {
   rule: AccessRule
   coordinate: string
-  /** The field is left out where one of these variables has another value. */
+  /** The values of variables under which the field is part of the answer. */
   when: readonly { variable: string; is: boolean }[]
 }
 
-/** All that an operation demands, known before any of it runs. */
+/** The demands and properties of an operation, known before any of it runs. */
 export interface AccessPlan {
   demands: readonly Demand[]
-  /** Mutations that move money. */
+  /** The number of mutations that move money. */
   payments: number
-  /** Whether it changes anything that is not the caller's own way of signing in. */
+  /** Whether it changes anything besides the caller's own way of signing in. */
   changes: boolean
   /** Whether its answer may show a secret: a field that is marked `isSecret`. */
   showsSecret: boolean
-  /** The root fields that it runs, each as often as it does. */
+  /** The names of the root fields that it runs; a field that runs twice is listed twice. */
   rootFields: readonly string[]
   /** Whether it asks for the schema itself. */
   readsSchema: boolean
-  /** Whether it has a field whose value depends on the person who asks (`perPerson`). */
+  /** Whether it has a field whose value depends on the calling person (`perPerson`). */
   perPerson: boolean
 }
 
 const plans = new WeakMap<DocumentNode, Map<string, AccessPlan>>()
 
 /**
- * What an operation of a valid document demands: of each field the rule of the field, of the type that it
- * belongs to and of the type that it gives. Made once per document.
- * @throws GraphQLError COST_EXCEEDED where the document unfolds into too much
+ * Computes the demands of an operation of a valid document, once per document: for each field the rule of the
+ * field, of its parent type and of its own type.
+ * @throws GraphQLError COST_EXCEEDED where the document unfolds into too many fields
  */
 export function accessPlan(
   schema: GraphQLSchema,
@@ -81,8 +82,8 @@ export function accessPlan(
 }
 
 /**
- * Refuses an operation before anything of it runs.
- * @throws GraphQLError UNAUTHENTICATED, FORBIDDEN (with `requiredScopes`, but for who only reads),
+ * Refuses an operation before any of it runs.
+ * @throws GraphQLError UNAUTHENTICATED, FORBIDDEN (with `requiredScopes`, except for a role that only reads),
  *   ONE_PAYMENT_PER_OPERATION
  */
 export function checkAccess(
@@ -91,7 +92,7 @@ export function checkAccess(
   variables: Readonly<Record<string, unknown>> | null | undefined,
 ): void {
   for (const { rule, coordinate, when } of plan.demands) {
-    // A variable that is absent may have a default: then the demand stands.
+    // An absent variable may have a default value: then the demand stays.
     const lifted = when.some(({ variable, is }) => variables?.[variable] === !is)
     if (!lifted) checkRule(rule, coordinate, actor)
   }
@@ -104,7 +105,7 @@ export function checkAccess(
 }
 
 /**
- * The access rule that the schema states for a type, for doors that show the type without GraphQL.
+ * Returns the access rule that the schema states for a type, for handlers that show the type without GraphQL.
  * @throws Error where the schema has no such type, or the type states no rule: the service does not start
  */
 export function accessRuleOf(schema: GraphQLSchema, typeName: string): AccessRule {
@@ -113,7 +114,7 @@ export function accessRuleOf(schema: GraphQLSchema, typeName: string): AccessRul
   return rule as AccessRule
 }
 
-/** @throws GraphQLError UNAUTHENTICATED, FORBIDDEN */
+/** Refuses a caller that does not fulfil a rule. @throws GraphQLError UNAUTHENTICATED, FORBIDDEN */
 export function checkRule(rule: AccessRule, coordinate: string, actor: Actor | null): void {
   if (rule === 'public') return
   if (!actor) {
@@ -130,7 +131,7 @@ export function checkRule(rule: AccessRule, coordinate: string, actor: Actor | n
   })
 }
 
-/** @throws GraphQLError FORBIDDEN where the caller only reads */
+/** Refuses a caller whose role only reads. @throws GraphQLError FORBIDDEN */
 export function checkMayChange(actor: Actor | null): void {
   if (!actor?.readsOnly) return
   throw new GraphQLError(`The role ${actor.role} can only read.`, {
@@ -138,7 +139,7 @@ export function checkMayChange(actor: Actor | null): void {
   })
 }
 
-/** The operation that a request means. @throws GraphQLError BAD_USER_INPUT */
+/** Finds the operation that a request names. @throws GraphQLError BAD_USER_INPUT */
 export function findOperation(
   document: DocumentNode,
   name: string | null | undefined,
@@ -235,19 +236,22 @@ function makePlan(
   }
 }
 
-/** Whether the field depends on the person who asks; of an interface, in any type that implements it. */
+/**
+ * Whether the field's value depends on the calling person; for an interface, in any type that implements it.
+ */
 function isPerPerson(schema: GraphQLSchema, parent: GraphQLCompositeType, name: string): boolean {
   const types = isObjectType(parent) ? [parent] : schema.getPossibleTypes(parent)
   return types.some((type) => type.getFields()[name]?.extensions['perPerson'] === true)
 }
 
-/** Whether a mutation is none that somebody does for the own account, or without one. */
+/** True if a mutation is more than a change of the own way of signing in, and is not open to the public. */
 export function isChange(extensions: Readonly<Record<string, unknown>>): boolean {
   return extensions['accessRule'] !== 'public' && extensions['ownAccount'] !== true
 }
 
 /**
- * The conditions of a selection, with those above it; null where it is left out whatever the variables are.
+ * Returns the conditions of a selection and of those above it; null where the selection is always left out,
+ * with any values of the variables.
  */
 function conditionsOf(selection: SelectionNode, above: Demand['when']): Demand['when'] | null {
   let when = above

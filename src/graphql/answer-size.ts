@@ -1,11 +1,11 @@
 import { GraphQLError } from 'graphql'
 
-/** Choice: ten thousand objects of 200 bytes each. */
+/** The largest answer. Choice: ten thousand objects of 200 bytes each. */
 const graphqlAnswerMaxBytes = 2 * 1_024 * 1_024
 
 /**
- * Refuses an answer that is too large to send; it stops counting there. It counts characters, not bytes:
- * texts outside of ASCII come out somewhat larger.
+ * Refuses an answer that is too large to send; it stops counting at the bound. It counts characters, not
+ * bytes: texts with other than ASCII characters become somewhat larger.
  * @throws GraphQLError COST_EXCEEDED
  */
 export function checkAnswer(data: unknown): void {

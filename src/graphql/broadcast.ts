@@ -1,43 +1,44 @@
 import { yieldIfBusy } from '../shared/yield-if-busy.ts'
 import type { EventLog, LiveStream } from './live-stream.ts'
 
-/** A result of a subscription, written once for all who read it. */
+/** A result of a subscription, written once for all of its readers. */
 export interface Frame {
   /** The result as JSON, in UTF-8. */
   json: Buffer
-  /** Give it as `after` to go on from here. */
+  /** The cursor of the event: a client gives it as `after` to continue from here. */
   cursor: string
 }
 
-/** Where the frames of one reader go. */
+/** The destination of one reader's frames. */
 export interface Outlet {
-  /** Hands a frame to the network. @returns whether there is room for another */
+  /** Hands a frame to the network. @returns whether there is room for another frame */
   send(frame: Frame): boolean
-  /** Calls back once when there is room. @returns what forgets the call */
+  /** Calls the listener once when there is room. @returns the function that removes the listener */
   onRoom(listener: () => void): () => void
-  /** Cuts off a reader that does not read. */
+  /** Closes the connection of a reader that does not read. */
   cut(): void
 }
 
-/** The results of a subscription, not yet under way. */
+/** The results of a subscription that has not begun to send. */
 export interface FrameStream {
-  /** Sends frames until the stream ends. @throws what the reader is to be told */
+  /** Sends frames until the stream ends. @throws the error that the reader is to receive */
   deliver(outlet: Outlet): Promise<void>
-  /** Ends it at once. */
+  /** Ends the stream at once. */
   end(): void
 }
 
-/** Turns an event into what its readers get. */
+/** Writes an event as the frame that its readers get. */
 export type FrameWrite<T> = (event: T) => Promise<Frame>
 
-/** Equal subscriptions, by name. */
+/** The channels of equal subscriptions, by name. */
 export type Channels = Map<string, Channel>
 
 /**
- * Lets a stream share the work of all that are like it, until it ends.
- * @param name equal for streams whose events come out the same, whoever reads them
- * @param takeSlot called for the first of them; it may refuse, and returns what gives the place back
- * @throws what `takeSlot` throws
+ * Adds a stream to the channel of all equal streams until the stream ends.
+ * @param name equal for streams whose events look the same to each of their readers
+ * @param takeSlot called when the channel opens; it may refuse, and returns the function that gives the slot
+ *   back
+ * @throws the errors of `takeSlot`
  */
 export function joinChannel<T>(
   channels: Channels,
@@ -63,11 +64,11 @@ export function joinChannel<T>(
 }
 
 /**
- * Sends a stream to its reader. Readers of one channel that have all its events share the work: each event
- * is executed once, and its frame goes to all of them. One that is behind executes by itself until it has
- * caught up. Nothing waits in memory for a reader that stalls but what its connection holds: it falls behind,
- * reads the log again when there is room, and is cut off after `stallMs`.
- * @throws what `stream` or its log ended with
+ * Sends a stream to its reader. The readers of a channel that have all its events share the work: each event
+ * is executed once, and its frame goes to all of them. A reader that is behind executes events alone until it
+ * has caught up. For a reader that stalls, nothing waits in memory except the bytes in its connection: the
+ * reader falls behind, reads the log again when there is room, and is cut off after `stallMs`.
+ * @throws the error with which `stream` or its log ended
  */
 export async function deliver<T>(
   channel: Channel<T>,
@@ -90,25 +91,28 @@ export async function deliver<T>(
   if (stream.why) throw stream.why
 }
 
-/** What many readers share. */
+/** The work that the readers of equal streams share. */
 interface Channel<T = unknown> {
-  /** One more, until its signal aborts; the last one closes the channel. */
+  /** Adds a reader until its signal aborts; the last one that leaves closes the channel. */
   enter(signal: AbortSignal): void
-  /** The last position that was sent to all. */
+  /** The position of the last event that was sent to all readers. */
   cursor(): bigint
-  /** Sends what comes. @returns false once the reader has no more room, true at the end of the stream */
+  /**
+   * Sends new events to a reader.
+   * @returns false once the reader has no more room, true at the end of the stream
+   */
   follow(stream: LiveStream<T>, outlet: Outlet): Promise<boolean>
 }
 
 interface Member {
   stream: LiveStream
   outlet: Outlet
-  /** Ends its membership. */
+  /** Removes the reader from those that share the work. */
   leave(hasRoom: boolean): void
   fail(error: unknown): void
 }
 
-/** It begins at the end of the log: who wants older events catches up alone. */
+/** Opens a channel at the end of the log: a reader that wants older events catches up alone. */
 function openChannel<T>({ log }: LiveStream<T>, write: FrameWrite<T>, onClose: () => void): Channel<T> {
   const members = new Set<Member>()
   const closed = new AbortController()
@@ -122,7 +126,7 @@ function openChannel<T>({ log }: LiveStream<T>, write: FrameWrite<T>, onClose: (
       cursor = log.positionOf(event)
       for (const member of members) {
         const { stream, outlet } = member
-        // One that caught up by itself may be ahead.
+        // A reader that caught up alone may be ahead of the channel.
         if (stream.cursor >= cursor) continue
         stream.cursor = cursor
         if (frame && !outlet.send(frame)) member.leave(false)
@@ -178,7 +182,10 @@ function openChannel<T>({ log }: LiveStream<T>, write: FrameWrite<T>, onClose: (
   }
 }
 
-/** @returns whether there is room for more: then it has all that the channel has sent */
+/**
+ * Sends the events that the reader has missed, one by one.
+ * @returns true if there is room for more: the reader then has every event that the channel has sent
+ */
 async function catchUp<T>(
   channel: Channel<T>,
   stream: LiveStream<T>,
@@ -200,7 +207,10 @@ function isWanted<T>(log: EventLog<T>, event: T): boolean {
   return log.wants?.(event) ?? true
 }
 
-/** @returns false where there was none in time, or the reader is gone */
+/**
+ * Waits until the reader's connection has room.
+ * @returns false where there was no room in time, or the reader is gone
+ */
 function waitForRoom(signal: AbortSignal, outlet: Outlet, stallMs: number): Promise<boolean> {
   if (signal.aborted) return Promise.resolve(false)
   return new Promise((resolve) => {

@@ -25,7 +25,7 @@ interface SchemaTypes {
   }
 }
 
-/** Descriptions of the types, fields and arguments that the relay plugin makes. */
+/** The descriptions of the types, fields and arguments that the relay plugin makes. */
 const relayDescriptions = {
   idFieldOptions: { description: 'The global id: `node(id:)` finds the object by it.' },
   nodeTypeOptions: { description: 'An object that has a global id.' },
@@ -47,7 +47,9 @@ const relayDescriptions = {
   lastArgOptions: { description: 'Page size from the end of the list, 1 to 100.' },
 } as const
 
-/** What the resources' schemas are written with: the code-first schema is the core of the domain. */
+/**
+ * The builder with which the resources write their schemas: the code-first schema is the core of the domain.
+ */
 export const builder = new SchemaBuilder<SchemaTypes>({
   plugins: ['scopes', ErrorsPlugin, 'results', 'idempotency', RelayPlugin, PrismaPlugin],
   defaultFieldNullability: false,

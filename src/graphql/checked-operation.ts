@@ -2,7 +2,9 @@ import type { DocumentNode, GraphQLSchema, OperationTypeNode } from 'graphql'
 import type { Context } from '../context.ts'
 import type { Priority } from '../limits/admission.ts'
 
-/** An operation that may run: parsed, within the limits, valid, and allowed to this caller. */
+/**
+ * An operation that may run: it was parsed, is within the limits, is valid, and its caller has the rights.
+ */
 export interface CheckedOperation {
   schema: GraphQLSchema
   document: DocumentNode
@@ -10,9 +12,9 @@ export interface CheckedOperation {
   variableValues: Readonly<Record<string, unknown>>
   contextValue: Context
   kind: OperationTypeNode
-  /** Objects that it may give, at most. */
+  /** The most objects that it may return. */
   cost: number
-  /** Objects that its caller has left for this minute. */
+  /** The objects that its caller may still read in this minute. */
   remaining: number
   priority: Priority
 }

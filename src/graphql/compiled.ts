@@ -27,14 +27,15 @@ import { invariant } from '../shared/invariant.ts'
 import { type AccessPlan, accessPlan, checkAccess, findOperation } from './access-plan.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 
-/** An operation of our own, parsed, validated, planned and compiled once. */
+/** An operation of the service itself, parsed, validated, planned and compiled once. */
 export interface Prepared {
   plan: AccessPlan
   run: Compiled
 }
 
 /**
- * @throws Error where the text is no valid document of the schema, lacks the operation, or asks for more than
+ * Prepares an operation of the service.
+ * @throws Error where the text is no valid document of the schema, lacks the operation, or needs more than
  *   can be compiled
  */
 export function prepare(schema: GraphQLSchema, document: DocumentNode, operationName: string): Prepared {
@@ -44,7 +45,7 @@ export function prepare(schema: GraphQLSchema, document: DocumentNode, operation
   }
 }
 
-/** @throws Error that lists what is wrong with the document */
+/** Checks a document against the schema. @throws Error that lists every problem of the document */
 export function checkDocument(schema: GraphQLSchema, document: DocumentNode): DocumentNode {
   const problems = validate(schema, document)
   invariant(problems.length === 0, problems.map((problem) => problem.message).join('\n'))
@@ -52,9 +53,9 @@ export function checkDocument(schema: GraphQLSchema, document: DocumentNode): Do
 }
 
 /**
- * Runs a prepared operation in this process, without HTTP in between; access is checked before anything runs.
+ * Runs a prepared operation in this process, without HTTP; access is checked before any of it runs.
  * @returns the value of its root field
- * @throws GraphQLError the first error of any field, as it was thrown: who shows it masks it
+ * @throws GraphQLError the first error of any field, as it was thrown: the handler that answers masks it
  */
 export function execute({ plan, run }: Prepared, variables: object, ctx: Context): Promise<unknown> {
   checkAccess(plan, ctx.actor, variables as Record<string, unknown>)
@@ -62,23 +63,24 @@ export function execute({ plan, run }: Prepared, variables: object, ctx: Context
 }
 
 /**
- * Runs an operation of our own. @returns the value of its root field
- * @throws GraphQLError the first error of any field, with its place
+ * A compiled operation: runs it.
+ * @returns the value of its root field
+ * @throws GraphQLError the first error of any field, with its path
  */
 export type Compiled = (variables: object, ctx: Context) => Promise<unknown>
 
 type Path = GraphQLResolveInfo['path']
 
-/** One run of the operation. */
+/** The state of one run of an operation. */
 interface Run {
   ctx: Context
   variableValues: GraphQLResolveInfo['variableValues']
 }
 
-/** Brings what a resolver gave into the form of the answer; a promise where something has to be awaited. */
+/** Completes the value of a resolver to the form of the answer; returns a promise where it has to wait. */
 type Complete = (value: unknown, info: GraphQLResolveInfo, run: Run) => unknown
 
-/** The value of one field of a source, in the form of the answer. */
+/** Computes one field of a source object, in the form of the answer. */
 type Field = (source: unknown, above: Path | undefined, run: Run) => unknown
 
 interface CompileContext {
@@ -88,9 +90,10 @@ interface CompileContext {
 }
 
 /**
- * Prepares an operation once, so that running it only calls its resolvers: which fields there are, what each
- * takes and how its values are written is looked up here. The same resolvers, arguments and types as general
- * execution, of which it has a part: one root field, no directives, and any error is the error of the whole.
+ * Compiles an operation once, so that running it only calls its resolvers: the fields, their arguments and
+ * the way to write their values are looked up here. It uses the same resolvers, arguments and types as
+ * general execution, but supports only a part of it: one root field, no directives, and the error of any
+ * field is the error of the whole.
  * @throws Error where the operation needs more than that
  */
 export function compile(schema: GraphQLSchema, document: DocumentNode, operationName: string): Compiled {
@@ -124,7 +127,7 @@ function compileFields(
   return new Map(Array.from(nodes, ([key, asked]) => [key, compileField(context, type, key, asked)]))
 }
 
-/** The fields that a selection asks of a type, by their names in the answer. */
+/** Collects the fields that a selection asks of a type, by their names in the answer. */
 function collect(
   context: CompileContext,
   type: GraphQLObjectType,
@@ -172,7 +175,7 @@ function compileField(
     fragments: context.fragments,
     rootValue: undefined,
     operation: context.operation,
-    // No operation of our own is stopped halfway.
+    // No operation of the service itself is stopped halfway.
     getAbortSignal: () => undefined,
     getAsyncHelpers: () => ({ promiseAll: Promise.all.bind(Promise), track: () => {} }),
   }
@@ -279,7 +282,7 @@ function compileObject(
   }
 }
 
-/** Begins all at once, and waits only where something has to be awaited. */
+/** Begins all works at once, and returns a promise only where one of them has to wait. */
 function together<T>(works: readonly (() => unknown)[], finish: (values: unknown[]) => T): T | Promise<T> {
   const values: unknown[] = []
   let waits = false
@@ -290,7 +293,7 @@ function together<T>(works: readonly (() => unknown)[], finish: (values: unknown
       values.push(value)
     }
   } catch (error) {
-    // The first error is the answer: what the others come to is nobody's concern.
+    // The first error is the answer: the results of the other works are ignored.
     for (const value of values) if (isPromise(value)) value.catch(() => {})
     throw error
   }

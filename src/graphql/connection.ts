@@ -13,18 +13,21 @@ import {
 } from '../shared/page.ts'
 import { builder } from './builder.ts'
 
-// How the lists of the schema are written: their types, their arguments, and how their rows are read.
+// This file defines the lists of the schema: their types, their arguments, and how their rows are read.
 
 type Types = typeof builder.$inferSchemaTypes
 
-/** A list of which nothing is read before a client asks for it. */
+/** A list that reads its rows only when a client asks for them. */
 export interface LazyConnection<Node> {
   readonly edges: Promise<PageConnection<Node>['edges']>
   readonly pageInfo: Promise<PageConnection<Node>['pageInfo']>
   totalCount(): Promise<number> | number
 }
 
-/** @param read is called once, however much of the page a client asks for */
+/**
+ * Makes a list that reads on demand.
+ * @param read called at most once, also where a client asks for several parts of the page
+ */
 export function lazyConnection<Node>(
   read: () => Promise<PageConnection<Node>>,
   totalCount: () => Promise<number> | number,
@@ -42,10 +45,10 @@ export function lazyConnection<Node>(
   }
 }
 
-/** What `offset` of a list means. */
+/** The description of a list's argument `offset`. */
 export const offsetWords = 'Number of rows to skip. Cursors are faster on long lists. Default: 0.'
 
-/** The types of a list that a client reads on from a cursor: `<name>PageConnection` and `<name>Edge`. */
+/** Makes the types of a list in which a client pages by cursors: `<name>PageConnection` and `<name>Edge`. */
 export function connectionType<Type extends OutputType<Types>>(
   type: Type,
   name: string,
@@ -54,7 +57,7 @@ export function connectionType<Type extends OutputType<Types>>(
   return builder.connectionObject({ type, name: `${name}Connection`, description }, { name: `${name}Edge` })
 }
 
-/** The same with `totalCount`. */
+/** Makes the same types with `totalCount`. */
 export function countedConnectionType<Type extends OutputType<Types>>(
   type: Type,
   name: string,
@@ -76,7 +79,7 @@ export function countedConnectionType<Type extends OutputType<Types>>(
   )
 }
 
-/** A table as Prisma reads it. */
+/** A table, with the functions of Prisma that read it. */
 interface Table<Row> {
   findMany(query: never): PromiseLike<Row[]>
   count(query: never): PromiseLike<number>
@@ -87,18 +90,19 @@ interface Newest<Row> {
   type: string
   args: PageArgs
   table: Table<Row>
-  /** Which rows the list has. */
+  /** The filter of the rows that the list has. */
   where: object
-  /** The ids of the table have 32 bits. */
+  /** True if the ids of the table have 32 bits. */
   hasSmallIds?: boolean
-  /** Counts the rows faster than one by one. */
+  /** Counts the rows of the list, faster than one by one. */
   count?: () => Promise<number>
   /** Finds a page by its offset faster than row by row; null where the list ends before it. */
   find?: (page: PageBounds) => Promise<{ id?: object; skip: number } | null>
 }
 
 /**
- * A list of the rows of a table, newest first. Of each row it reads what the document asks for.
+ * Makes a list of the rows of a table, the newest first. It reads only those columns that the document asks
+ * for.
  * @throws DomainError INVALID_INPUT that names the wrong argument
  */
 export function newestFirst<Row extends { id: bigint | number }>(
@@ -122,13 +126,16 @@ export function newestFirst<Row extends { id: bigint | number }>(
   return lazyConnection(read, count ?? (() => table.count({ where } as never) as Promise<number>))
 }
 
-/** What a document asks of the nodes of a list, as Prisma reads it; always the id, for cursors. */
+/**
+ * Returns the columns of a list's nodes for which a document asks, in Prisma's form; always with the id, for
+ * cursors.
+ */
 export function selectedOf(ctx: Context, info: GraphQLResolveInfo, typeName: string): object {
   const paths = [['nodes'], ['edges', 'node']]
   return queryFromInfo({ context: ctx, info, typeName, paths, select: { id: true } })
 }
 
-/** The query of a relation of which each row shows a page, newest first, with ids of 64 bits. */
+/** Returns the query for a page of a relation, the newest first, with ids of 64 bits. */
 export function relatedPage(args: PageArgs, where: object) {
   const page = readPage(args)
   const id = idsBetween(page, false)
@@ -139,12 +146,12 @@ export function relatedPage(args: PageArgs, where: object) {
   }
 }
 
-/** The rows that `relatedPage` found. */
+/** Makes the list of the rows that `relatedPage` found. */
 export function relatedConnection<Row extends { id: bigint }>(args: PageArgs, rows: readonly Row[]) {
   return connect(readPage(args), rows.map(edgeOf))
 }
 
-/** Where a page names what it shows of each row: what its own relations of Pothos hand in here. */
+/** Names the paths at which a page shows its nodes, as Pothos needs them for relations. */
 export const nodesOf = (type: string) =>
   ({ getType: () => type, paths: [[{ name: 'nodes' }], [{ name: 'edges' }, { name: 'node' }]] }) as never
 
@@ -153,8 +160,8 @@ function inOrder({ isBackward, take }: PageBounds) {
 }
 
 /**
- * The ids of a page. Prisma's own cursor would look for the cursor's row, and tell by the answer whether it
- * is there, also where it is another merchant's.
+ * Returns the range of ids of a page. Prisma's own cursor would look for the row of the cursor, and its
+ * answer would reveal whether that row exists, even where it belongs to another merchant.
  */
 function idsBetween({ after, before }: PageBounds, areSmall: boolean): object | null {
   if (after === null && before === null) return null

@@ -6,7 +6,7 @@ import type { PayoutMethod as PayoutMethodName, Provider } from '../shared/provi
 import type { States } from '../shared/states.ts'
 import { builder } from './builder.ts'
 
-/** The enums by the words of the database that they stand for. */
+/** The enums, by the words of the database that they represent. */
 const enums = new Map<string, EnumRef[]>()
 type EnumRef = ReturnType<typeof builder.enumType>
 
@@ -16,7 +16,7 @@ function known<Ref extends EnumRef>(words: readonly string[], ref: Ref): Ref {
   return ref
 }
 
-/** The enum of some words. @param where they are asked for */
+/** Finds the enum that has these words. @param where the input that asks for the enum */
 export function enumOf(words: readonly string[], where: string): EnumRef {
   const [ref, ...others] = enums.get(nameOf(words)) ?? []
   invariant(ref && others.length === 0, `${where}: one enum has the words ${words.join(', ')}`)
@@ -28,7 +28,7 @@ function nameOf(words: readonly string[]): string {
 }
 
 /**
- * The GraphQL enum of a lifecycle: its statuses in capitals.
+ * Makes the GraphQL enum of a lifecycle: its statuses in capitals.
  * @param values the description of each status
  */
 export function stateEnum<S extends string>(
@@ -42,7 +42,7 @@ export function stateEnum<S extends string>(
 }
 
 /**
- * An enum of words that the database and REST write in small letters.
+ * Makes an enum of words that the database and REST write in small letters.
  * @param words each word with its description
  */
 export function wordEnum<W extends string>(
@@ -57,7 +57,7 @@ export function wordEnum<W extends string>(
   return known(all, builder.enumType(name, { description, values }))
 }
 
-/** An enum whose values are written the same everywhere. */
+/** Makes an enum whose values are written the same everywhere. */
 function nameEnum<const N extends string>(
   name: string,
   words: Readonly<Record<N, string>>,

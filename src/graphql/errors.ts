@@ -32,8 +32,8 @@ type RefusalClass = new () => DomainError
 const classes = new Map<RefusalCode, RefusalClass>()
 
 /**
- * The GraphQL type of a refusal, made at its first use. A resource adds fields with `builder.objectField`.
- * Every `DomainError` with this code counts as an instance.
+ * Returns the GraphQL type of a refusal, made at its first use. A resource adds fields with
+ * `builder.objectField`. Every `DomainError` with this code counts as an instance.
  */
 export function refusalType(code: RefusalCode): RefusalClass {
   const known = classes.get(code)
@@ -70,14 +70,14 @@ builder.objectField(refusalType('FORBIDDEN'), 'requiredScopes', (t) =>
     resolve: (error) => [...(error.detail.requiredScopes ?? [])],
   }),
 )
-/** The refusals that a mutation may return: typed members of its result union. */
+/** Returns the types of the refusals that a mutation may return: members of its result union. */
 export function refusals(...codes: readonly RefusalCode[]): { types: RefusalClass[] } {
   return { types: codes.map(refusalType) }
 }
 
 /**
- * What a caller is told of an error: refusals and request errors as they are, anything else masked and
- * logged. Every error carries the request's id.
+ * Returns the error that a caller may see: refusals and request errors as they are, any other error masked
+ * and logged. Every error carries the request's id.
  */
 export function toGraphQLError(error: unknown, requestId: string, log: Log): GraphQLError {
   if (!(error instanceof GraphQLError)) {
@@ -120,8 +120,8 @@ export function toGraphQLError(error: unknown, requestId: string, log: Log): Gra
 }
 
 /**
- * Whether an error is about what the caller sent. While fields run, GraphQL itself and the libraries throw
- * errors of the same class about mistakes of ours: they name a field, or nothing of the document at all.
+ * Whether the caller's request caused an error. While fields run, GraphQL itself and the libraries throw
+ * errors of the same class about bugs of the service: these name a field, or no part of the document.
  */
 function isCallers(error: GraphQLError, isRunning: boolean): boolean {
   if (!isRunning || error.extensions['code'] !== undefined || error instanceof PothosValidationError)

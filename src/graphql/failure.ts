@@ -22,7 +22,7 @@ const RetryAdvice = wordEnum(
   'Advice when to try a failed payment again.',
 )
 
-/** Why something was not paid, with words for the person who asks. */
+/** The GraphQL type of a payment's failure, with words for the person who asks. */
 export const Failure = builder.objectRef<FailureReason>('Failure').implement({
   description: 'The reason why a payment failed, and the advice what to do.',
   fields: (t) => ({

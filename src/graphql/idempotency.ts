@@ -12,9 +12,9 @@ declare global {
 }
 
 /**
- * Notes what has come of a mutation that was sent under an `Idempotency-Key`, whichever way its refusal goes
- * out: a refusal wrote nothing, unless its row says that it is on record; of anything else that was thrown
- * nobody knows.
+ * Records the outcome of a mutation that was sent under an `Idempotency-Key`, for a refusal that is thrown as
+ * for one that is returned: a refusal wrote nothing, unless its row says that it is on record. After any
+ * other error the outcome is unknown.
  */
 export class IdempotencyPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override wrapResolve(
@@ -25,7 +25,7 @@ export class IdempotencyPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
     return async (source, args, ctx, info) => {
       const operation = (ctx as unknown as Context).idempotentOperation
       if (!operation) return resolve(source, args, ctx, info)
-      // What is undone uses no key up, and never finds what was made under it.
+      // A dry run is undone: it does not use the key, and does not find a row that was made under it.
       if ('dryRun' in args && args.dryRun === true)
         return resolve(source, args, { ...ctx, idempotentOperation: null }, info)
       operation.outcome = 'unknown'

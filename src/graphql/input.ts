@@ -4,7 +4,8 @@ import { invariant } from '../shared/invariant.ts'
 import { builder } from './builder.ts'
 import { enumOf } from './enums.ts'
 
-// An input is described once, by the zod object with which its verb reads it: its GraphQL type is made here.
+// The zod object with which a verb reads an input describes it once: this file makes its GraphQL type from
+// it.
 
 type AnyType = z.core.$ZodType
 type Fields = Parameters<typeof builder.inputType>[1]['fields']
@@ -12,9 +13,10 @@ type Fields = Parameters<typeof builder.inputType>[1]['fields']
 const objects = new Map<AnyType, unknown>()
 
 /**
- * The GraphQL type of an input: a field for each of the object, required where the object requires it.
- * @param words.fields what a client gets told of a field
- * @param words.without fields of REST alone
+ * Makes the GraphQL type of an input: one field for each field of the object, required where the object
+ * requires it.
+ * @param words.fields the description of each field for clients
+ * @param words.without the fields that only REST has
  */
 export function inputOf<Input extends z.ZodType<unknown, object>>(
   name: string,
@@ -50,8 +52,8 @@ function objectOf(type: AnyType): z.ZodObject {
 }
 
 /**
- * The GraphQL type that a client sends for a type of zod. `meta({ graphql })` states what zod cannot tell: a
- * scalar, the words of an enum, or another type of zod where its verb reads the field by itself.
+ * Returns the GraphQL type of a zod type. `meta({ graphql })` states the cases that zod cannot express: a
+ * scalar, the words of an enum, or another zod type where the verb reads the field by itself.
  */
 function typeOf(type: AnyType, where: string): unknown {
   const stated = z.globalRegistry.get(type)?.['graphql']

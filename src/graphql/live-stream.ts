@@ -7,37 +7,39 @@ import { DomainError } from '../shared/errors.ts'
 import { invalidInput } from '../shared/input.ts'
 import { limits } from '../shared/limits.ts'
 
-/** Where the events of a stream come from: a log that can be read from any position on. */
+/** The source of a stream's events: a log that can be read from any position on. */
 export interface EventLog<T> {
-  /** The reader has all up to here. */
+  /** The position up to which the reader has every event. */
   after: bigint
-  /** The log ended here when the stream was opened. */
+  /** The end of the log when the stream was opened. */
   head: bigint
-  /** Every event after a position, in order; it must end when the signal aborts. */
+  /** Reads every event after a position, in order; it must end when the signal aborts. */
   read(after: bigint, signal: AbortSignal): AsyncIterable<T>
   positionOf(event: T): bigint
-  /** Whether the reader wants it; left out, all of them. What it does not want it has, and passes over. */
+  /**
+   * Whether the reader wants an event; left out, all events. An unwanted event is skipped and counts as read.
+   */
   wants?(event: T): boolean
 }
 
-/** One reader's way through a log, for as long as the reader may have it. */
+/** The stream of one reader through a log, for as long as the reader has the right to it. */
 export interface LiveStream<T = unknown> extends AsyncIterable<T> {
   readonly log: EventLog<T>
-  /** The last position that was sent. */
+  /** The position of the last event that was sent. */
   cursor: bigint
-  /** Aborts at the end, however it comes. */
+  /** A signal that aborts when the stream ends, for any reason. */
   readonly signal: AbortSignal
-  /** Why it ended, where the reader is to be told. */
+  /** The error that the reader is to receive at the end; null where there is none. */
   readonly why: DomainError | null
   end(why: DomainError | null): void
 }
 
 /**
- * Opens a stream over a log. Its end aborts the signal at once, also while the log waits; the place that it
- * takes is then free again.
+ * Opens a stream over a log. The end of the stream aborts its signal at once, even while the log waits, and
+ * gives its slot back.
  * @returns a stream that ends within a second of its token's end, with UNAUTHENTICATED, ACCOUNT_INACTIVE or
  *   ADDRESS_NOT_ALLOWED
- * @throws DomainError UNAUTHENTICATED where nobody is signed in
+ * @throws DomainError UNAUTHENTICATED for an anonymous caller
  * @throws GraphQLError TOO_MANY_SUBSCRIPTIONS
  */
 export function liveStream<T>(ctx: Context, log: EventLog<T>): LiveStream<T> {
@@ -70,8 +72,9 @@ export function liveStream<T>(ctx: Context, log: EventLog<T>): LiveStream<T> {
 }
 
 /**
- * Where a reader of a log goes on. @throws DomainError INVALID_INPUT
- * @param after the cursor that was given, if any
+ * Reads the cursor from which a reader of a log continues.
+ * @throws DomainError INVALID_INPUT
+ * @param after the cursor that the client gave, if any
  */
 export function readCursor(after: string | null): bigint | null {
   if (after === null) return null
@@ -79,12 +82,13 @@ export function readCursor(after: string | null): bigint | null {
   throw invalidInput([{ field: 'after', message: 'must be a cursor from an answer of this service' }])
 }
 
-/** Node's timers end after 24 days, a token after 30. */
+/** The longest timer. Node's timers cannot run longer than 24 days, and a token lives up to 30. */
 const timerMaxMs = 86_400_000
 
 /**
- * Calls the listener once when the actor may not go on: at the end of the token's time, or within a second
- * where it is revoked. @returns what ends the watch
+ * Calls the listener once when the actor may not go on: at the end of the token's life, or within a second
+ * after it was revoked.
+ * @returns the function that ends the watch
  */
 export function watchActor(
   { access, clientAddress }: Pick<Context, 'access' | 'clientAddress'>,
@@ -124,9 +128,9 @@ function takeStream(streams: Context['streams'], { tokenId, merchantId }: Actor)
 }
 
 /**
- * Takes a place under each name.
- * @param what is limited, in words
- * @returns what gives the places back
+ * Takes one slot under each name.
+ * @param what the limited uses, in words
+ * @returns the function that gives the slots back
  * @throws GraphQLError TOO_MANY_SUBSCRIPTIONS
  */
 export function takeSubscriptions(

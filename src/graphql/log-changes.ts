@@ -5,7 +5,7 @@ import { builder } from './builder.ts'
 import { EventType } from './enums.ts'
 import { type LiveStream, liveStream, readCursor } from './live-stream.ts'
 
-/** Where a change stands in the log: what the subscriptions tell of has these fields. */
+/** The interface of a change in the log: each change that a subscription reports has these fields. */
 export const LogChange = builder.interfaceRef<LogEvent>('LogChange').implement({
   description: "A change in the merchant's event log, as it was when the change happened.",
   fields: (t) => ({
@@ -31,13 +31,14 @@ export const LogChange = builder.interfaceRef<LogEvent>('LogChange').implement({
   }),
 })
 
-/** What `after` of a subscription to changes means. */
+/** The description of a subscription's argument `after`. */
 export const afterWords = 'The cursor of the last change that you have. Default: only new changes.'
 
 /**
- * Follows the log of the caller's merchant.
- * @param after the cursor that was given, if any; without it the one that a client of SSE comes back with
- * @param wants left out, all of it
+ * Opens a stream over the log of the caller's merchant.
+ * @param after the cursor that the client gave, if any; without one, `Last-Event-ID` of a client of SSE that
+ *   reconnects
+ * @param wants left out, the reader wants all events
  * @throws DomainError INVALID_INPUT, as `readCursor`; those of `liveStream`
  */
 export async function followLog(

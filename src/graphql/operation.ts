@@ -23,22 +23,28 @@ import type { CheckedOperation } from './checked-operation.ts'
 import { openSubscription, type SubscriptionRegistry } from './subscription.ts'
 import { SharedWindow } from '../limits/window.ts'
 
-/** Tokens of a GraphQL document (see docs/design/architecture.md#limits-of-graphql). */
+/** The most tokens of a GraphQL document (see docs/design/architecture.md#limits-of-graphql). */
 const graphqlTokensMax = 2_000
 
-/** Parsed documents that are kept. */
+/** The number of parsed documents that are kept. */
 const graphqlDocumentsMax = 500
 
-/** Characters of an error: what a caller sent is not sent back at length. */
+/** The most characters of an error's message: a long input of a caller is not sent back whole. */
 const graphqlMessageMax = 500
 
-/** Longer: a deposit waits 20 s for its operator before it answers that the outcome is open. */
+/**
+ * The time limit of a mutation. It is longer because a deposit waits 20 s for its operator before it answers
+ * that the outcome is open.
+ */
 const graphqlMutationDeadlineMs = 30_000
 
-/** Subscriptions that a token opens: 5 a second. Choice: a client that reconnected twice opens all again. */
+/**
+ * The subscriptions that a token may open: 5 a second. Choice: a client that has reconnected twice opens all
+ * of them again.
+ */
 const subscriptionOpenings = { name: 'subscriptions', max: 40, windowS: 8 } as const
 
-/** What a client asks to run, as it came. */
+/** The operation that a client sends, not yet checked. */
 export interface OperationRequest {
   query?: unknown
   operationName?: unknown
@@ -47,29 +53,37 @@ export interface OperationRequest {
 
 type Variables = Readonly<Record<string, unknown>>
 
-/** The one way of a client's operation: HTTP, server-sent events and WebSockets only carry it. */
+/**
+ * The functions that read and run a client's operation: HTTP, server-sent events and WebSockets all use them.
+ */
 export interface Operations {
-  /** Reads and judges an operation; nothing of it runs. @returns the operation, or why it may not run */
+  /**
+   * Reads and checks an operation without running any of it.
+   * @returns the operation, or the reasons why it may not run
+   */
   read(request: OperationRequest, ctx: Context): Promise<CheckedOperation | GraphQLError[]>
   /**
-   * Runs it. @returns its result, or the stream of a subscription, which throws only GraphQLErrors that may
-   * be shown; bugs are masked and logged
+   * Runs a checked operation.
+   * @returns its result, or the stream of a subscription, which throws only GraphQLErrors that may be shown;
+   *   other errors are masked and logged
    */
   run(operation: CheckedOperation): Promise<ExecutionResult | FrameStream>
 }
 
-/** The steps of a GraphQL request before its document is read; `read` does the others. */
+/** Returns the steps of a GraphQL request before its document is read; `read` does the other steps. */
 export function beforeDocument(authorization: string | undefined): Steps {
   const later = skip('the document says what is asked for, how urgent it is and whether it writes')
   return { room: later, caller: signIn(authorization), right: later, turn: later }
 }
 
-/** Longer texts are read each time: those that are kept stay below a few megabytes together. */
+/**
+ * The longest document that is kept, in characters: all kept documents together stay below a few megabytes.
+ */
 const keptLengthMax = 8 * 1_024
 
 /**
- * Reads and runs operations of a schema; keeps the latest valid documents, so that a client that repeats
- * itself is fast.
+ * Makes the functions that read and run operations of a schema. They keep the latest valid documents, so that
+ * repeated operations are fast.
  */
 export function createOperations(
   schema: GraphQLSchema,
@@ -145,7 +159,10 @@ export function createOperations(
   }
 }
 
-/** In production the schema answers callers with a token; everybody has it as `schema.graphql`. */
+/**
+ * Whether a caller may read the schema. In production only a caller with a token may; everyone has it as the
+ * file `schema.graphql`.
+ */
 function maySeeSchema({ config, actor }: Context): boolean {
   return actor !== null || config.mode === 'sandbox'
 }
@@ -161,7 +178,8 @@ function schemaHidden(): GraphQLError {
 
 /**
  * Counts the objects of an operation, and 1 for the operation itself.
- * @returns what is left. @throws GraphQLError RATE_LIMITED
+ * @returns the number of objects that remain.
+ * @throws GraphQLError RATE_LIMITED
  */
 async function takeObjects(ctx: Context, cost: number): Promise<number> {
   const { allowed, limit, remaining, resetS } = await ctx.requestLimits.takeObjects(ctx, cost + 1)
@@ -175,7 +193,7 @@ async function takeObjects(ctx: Context, cost: number): Promise<number> {
   })
 }
 
-/** @throws GraphQLError BAD_REQUEST */
+/** Checks the types of a request's fields. @throws GraphQLError BAD_REQUEST */
 function readRequest({ query, operationName, variables }: OperationRequest) {
   if (typeof query !== 'string') throw badRequest('The request must contain a query as text.')
   if (operationName != null && typeof operationName !== 'string')
@@ -186,7 +204,7 @@ function readRequest({ query, operationName, variables }: OperationRequest) {
   if (isDeeper(variables, limits.jsonDepthMax)) {
     throw badRequest(`variables are nested deeper than ${limits.jsonDepthMax} levels.`)
   }
-  // Some clients name an operation without a name so.
+  // Some clients send an empty name for an operation without a name.
   return { query, operationName: operationName || undefined, variableValues: (variables ?? {}) as Variables }
 }
 
@@ -194,7 +212,7 @@ function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (levels === 0) return true
   if (Array.isArray(value)) return value.some((inner) => isDeeper(inner, levels - 1))
-  // Of five megabytes of variables no further copy is made.
+  // The loop makes no copy, because the variables may have five megabytes.
   for (const name in value) if (isDeeper((value as Variables)[name], levels - 1)) return true
   return false
 }
@@ -213,7 +231,7 @@ function parseDocument(text: string): DocumentNode {
   }
 }
 
-/** @throws GraphQLError DEADLINE_EXCEEDED */
+/** Runs a query or mutation within its time limit. @throws GraphQLError DEADLINE_EXCEEDED */
 async function runToEnd(operation: CheckedOperation): Promise<ExecutionResult> {
   const abort = new AbortController()
   const deadline = Promise.withResolvers<never>()
@@ -233,7 +251,7 @@ async function runToEnd(operation: CheckedOperation): Promise<ExecutionResult> {
     const ended = (await Promise.race([running, deadline.promise])) as ExecutionResult
     const result = showErrors(ended, operation.contextValue)
     if (!('data' in result)) return result
-    // What a mutation did must be told, however long that is.
+    // The answer to a mutation has no size limit, because the caller must learn what it did.
     if (operation.kind === 'query') checkAnswer(result.data)
     const { cost: requested, remaining } = operation
     const cost = { requested, limit: limits.graphqlCostMax, remaining }
@@ -243,12 +261,14 @@ async function runToEnd(operation: CheckedOperation): Promise<ExecutionResult> {
   }
 }
 
-/** Nothing that an operation asks of the database shows it more than its caller's rows. */
+/** Runs work so that all of its database queries see only the rows of the caller's merchant. */
 function onBehalf<T>(ctx: Context, work: () => T): T {
   return asMerchant(ctx.actor?.merchantId ?? null, work)
 }
 
-/** A result of a subscription; the answer to one event is bounded like any other. */
+/**
+ * Returns a result of a subscription as its reader may see it; each result has the size limit of an answer.
+ */
 function show(result: ExecutionResult, ctx: Context): ExecutionResult {
   try {
     checkAnswer(result.data)

@@ -1,7 +1,7 @@
 import { printSchemaWithDirectives } from '@graphql-tools/utils'
 import { type GraphQLSchema, lexicographicSortSchema } from 'graphql'
 
-/** The schema as text, always in the same order: what `schema.graphql` holds. */
+/** Prints the schema, always in the same order: this is the content of `schema.graphql`. */
 export function printSdl(schema: GraphQLSchema): string {
   return `${printSchemaWithDirectives(lexicographicSortSchema(schema))}\n`
 }

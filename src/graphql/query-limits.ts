@@ -19,21 +19,24 @@ import {
 } from 'graphql'
 import { limits } from '../shared/limits.ts'
 
-/** Depth of a GraphQL document (see docs/design/architecture.md#limits-of-graphql). */
+/** The largest depth of a GraphQL document (see docs/design/architecture.md#limits-of-graphql). */
 const graphqlDepthMax = 12
 
-/** Fields at one place of the answer, equal ones too: validation compares each with each. */
+/** The most fields at one place of the answer, equal ones included: validation compares each with each. */
 const graphqlBreadthMax = 200
 const graphqlAliasesMax = 30
 const graphqlRootAliasesMax = 20
 const graphqlDirectivesMax = 20
 
 /**
- * Tools read the schema 13 levels deep: types of types. Its lists within lists are refused by validation.
+ * The largest depth of a query of the schema itself: tools need 13 levels, for types of types. Validation
+ * refuses lists nested in lists.
  */
 const graphqlIntrospectionDepthMax = 20
 
-/** What reading the schema costs, in objects: five whole schemas or a hundred types per operation. */
+/**
+ * The cost of reading the schema, in objects: an operation may read five whole schemas or a hundred types.
+ */
 const schemaCost = limits.graphqlCostMax / 5
 const typeCost = limits.graphqlCostMax / 100
 
@@ -49,9 +52,9 @@ interface Trail {
 }
 
 /**
- * Bounds the work that a document makes, before anything else looks at it, validation included. Fragments
- * count where they are used: twenty lines of them unfold into more than memory holds. Fields of one name
- * count together, wherever in their parent they stand, because validation compares each with each.
+ * Bounds the work that a document causes, before any other step reads it, validation included. A fragment
+ * counts at each place that uses it: twenty lines of fragments can unfold into more than memory holds. Fields
+ * of one name count together wherever they stand in their parent, because validation compares each with each.
  * @throws GraphQLError COST_EXCEEDED that names the bound
  */
 export function checkShape(document: DocumentNode): void {
@@ -65,7 +68,7 @@ export function checkShape(document: DocumentNode): void {
     bound('has', directives, graphqlDirectivesMax, 'directives')
   }
 
-  /** What stands side by side at one place of the answer. */
+  /** Counts the fields at one place of the answer, and then those below them. */
   function walk(parts: readonly Part[], depth: number, isIntrospection: boolean): void {
     const below = new Map<string, Part[]>()
     let breadth = 0
@@ -81,7 +84,7 @@ export function checkShape(document: DocumentNode): void {
         else {
           const fragment = selection.name.value
           const found = fragments.get(fragment)
-          // One inside itself, or none at all: validation says so in better words.
+          // Validation refuses a fragment inside itself, or one that does not exist, with a better message.
           if (found && !isOn(within, fragment)) {
             take({ set: found.selectionSet, within: { fragment, above: within } })
           }
@@ -129,9 +132,9 @@ function bound(verb: string, value: number, max: number, what: string): void {
 }
 
 /**
- * How many objects an operation may give at most: each counts as often as the pages around it are long. It
- * depends on variables, so it is asked for each request.
- * @param operation of a valid document that passed `checkShape`
+ * Computes the most objects that an operation may return: each counts once for every entry of the pages
+ * around it. The result depends on variables, so it is computed for each request.
+ * @param operation an operation of a valid document that passed `checkShape`
  * @throws GraphQLError COST_EXCEEDED, with `cost: { requested, limit }`
  */
 export function checkCost(
@@ -144,7 +147,7 @@ export function checkCost(
   const valueOf = argumentReader(operation, variables)
   let cost = 0
 
-  /** @param page length of the page that `parent` is, where it is a connection */
+  /** @param page the length of the page that `parent` is, where it is a connection */
   function walk(set: SelectionSetNode, parent: GraphQLCompositeType, times: number, page: number): void {
     for (const selection of set.selections) {
       if (selection.kind !== Kind.FIELD) {
@@ -179,7 +182,10 @@ export function checkCost(
 
 type ArgumentReader = (field: FieldNode, name: string) => unknown
 
-/** Reads an argument as execution will: a literal, a variable, or the variable's default. */
+/**
+ * Makes a function that reads an argument as execution will: a literal, a variable, or the variable's
+ * default.
+ */
 function argumentReader(
   operation: OperationDefinitionNode,
   variables: Readonly<Record<string, unknown>>,
@@ -197,16 +203,18 @@ function argumentReader(
   }
 }
 
-/** An absurd size is refused by its resolver; here it counts as a full page. */
+/**
+ * Returns the size of a page. Its resolver refuses an invalid size; here such a size counts as a full page.
+ */
 function pageSize(field: FieldNode, valueOf: ArgumentReader): number {
   const size = valueOf(field, 'first') ?? valueOf(field, 'last') ?? limits.pageSizeDefault
   return typeof size === 'number' && size > 0 ? Math.min(size, limits.pageSizeMax) : limits.pageSizeMax
 }
 
 /**
- * How many the field gives: what a connection lists, what a list of ids names, as many as it says itself, a
- * default page of nodes; else one.
- * @param page length of the connection that the field is of
+ * Returns how many objects a field gives: the page length in a connection, the length of a list of ids, the
+ * length that the field states, or the default page for a list of nodes; else one.
+ * @param page the length of the connection to which the field belongs
  */
 function lengthOf(
   field: GraphQLField<unknown, unknown>,
@@ -221,7 +229,7 @@ function lengthOf(
   return page ?? (own < Infinity ? own : isNode(getNamedType(field.type)) ? limits.pageSizeDefault : 1)
 }
 
-/** How many a list has at most, where its field says so (`extensions: { lengthMax }`). */
+/** Returns the largest length of a list, where its field states one (`extensions: { lengthMax }`). */
 function lengthMaxOf({ extensions }: GraphQLField<unknown, unknown>): number {
   return Number(extensions['lengthMax'] ?? Infinity)
 }
@@ -241,7 +249,7 @@ function isNode(type: GraphQLNamedType): boolean {
   return isObjectType(type) && type.getInterfaces().some(({ name }) => name === 'Node')
 }
 
-/** Types of a connection that hold nothing of their own. */
+/** Whether a type only wraps the objects of a connection, and so counts as no object itself. */
 function isWrapping({ name }: GraphQLCompositeType): boolean {
   return name.endsWith('Edge') || name === 'PageInfo'
 }

@@ -13,7 +13,7 @@ declare global {
   }
 }
 
-/** Names the result union of a mutation: `collectPayment` gives a `CollectPaymentResult`. */
+/** Returns the name of a mutation's result union: `collectPayment` gives a `CollectPaymentResult`. */
 export function resultName({ fieldName }: { fieldName: string }): string {
   return `${fieldName.charAt(0).toUpperCase()}${fieldName.slice(1)}Result`
 }

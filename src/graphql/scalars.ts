@@ -2,7 +2,7 @@ import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql'
 import { DateTimeISOResolver } from 'graphql-scalars'
 import { laterMs } from '../shared/input.ts'
 
-/** Whole francs. JSON numbers hold them exactly up to nine thousand million million. */
+/** An amount in whole francs. JSON numbers hold it exactly up to nine thousand million million. */
 export const Amount = new GraphQLScalarType<bigint, number>({
   name: 'Amount',
   description:
@@ -13,7 +13,7 @@ export const Amount = new GraphQLScalarType<bigint, number>({
   parseLiteral: (node) => literal(node, 'an amount is a whole number of francs: XOF has no minor unit'),
 })
 
-/** Ids and counts beyond 2^31. */
+/** A whole number for ids and counts, which may be beyond 2^31. */
 export const SafeInt = new GraphQLScalarType<bigint, number>({
   name: 'SafeInt',
   description: 'A whole number up to 2^53 - 1, as a JSON number.',
@@ -35,7 +35,7 @@ export const DateTime = new GraphQLScalarType<Date, string>({
   description: 'A moment in ISO 8601 format, in UTC, with milliseconds: 2026-01-31T10:00:00.000Z.',
 })
 
-/** Milliseconds inside, ISO 8601 outside. */
+/** A duration: milliseconds in the code, ISO 8601 for clients. */
 export const Duration = new GraphQLScalarType<number, string>({
   name: 'Duration',
   description: 'A duration in ISO 8601 format, of weeks, days, hours, minutes and seconds: PT25H, P1DT30M.',

@@ -18,15 +18,19 @@ declare global {
       scopes: ScopesPlugin<Types>
     }
     interface FieldOptions {
-      /** Who may use it, beside what the type it belongs to and the type it gives demand. */
+      /**
+       * The rule of who may use the field, in addition to the rules of its parent type and of its own type.
+       */
       scope?: AccessRule
-      /** A mutation that moves money: one of them per operation. */
+      /** True for a mutation that moves money: an operation may contain one of them. */
       movesMoney?: boolean
-      /** A mutation by which a person sees to the own way of signing in: open to whoever only reads. */
+      /**
+       * True for a mutation that changes a person's own way of signing in: a role that only reads may use it.
+       */
       ownAccount?: boolean
       /**
-       * Its value proves who somebody is: a kept answer that shows it is replayed to the same credential
-       * only.
+       * True for a value that proves the caller's identity: a kept answer with it is replayed only to the
+       * same credential.
        */
       isSecret?: boolean
       /**
@@ -64,7 +68,7 @@ declare global {
       scope: AccessRule
     }
     interface BaseTypeOptions {
-      /** Who may see anything of it; required of what `node(id)` reaches. */
+      /** The rule of who may see the type; required for a type that `node(id)` can return. */
       scope?: AccessRule
     }
   }
@@ -72,7 +76,7 @@ declare global {
 
 const directiveLocations = [DirectiveLocation.FIELD_DEFINITION, DirectiveLocation.OBJECT]
 
-/** How the rules read in the printed schema. */
+/** The directives that show the rules in the printed schema. */
 export const accessDirectives: readonly GraphQLDirective[] = [
   new GraphQLDirective({
     name: 'public',
@@ -101,8 +105,8 @@ export const accessDirectives: readonly GraphQLDirective[] = [
 const rootKinds = new Set(['Query', 'Mutation', 'Subscription'])
 
 /**
- * Puts the access rules into the schema: as extensions for the access plan, as directives for readers, and
- * around every guarded resolver as a second look. A root field or a Node type without a rule does not build.
+ * Puts the access rules into the schema: as extensions for the access plan, as directives for readers, and as
+ * a second check around every guarded resolver. A root field or a Node type without a rule stops the build.
  */
 export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onTypeConfig(config: PothosTypeConfig): PothosTypeConfig {
@@ -151,8 +155,9 @@ export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   }
 
   /**
-   * What `node(id)` turns out to be is known only now: the plan saw no more than the interface. Not in a
-   * mutation, which has happened by now: its answer must never be hidden.
+   * Checks the rule of the type that `node(id)` returns, which is known only now: the plan saw only the
+   * interface. It does not check in a mutation: the change has been made by then, and its answer must never
+   * be hidden.
    */
   override wrapResolveType(
     resolveType: GraphQLTypeResolver<unknown, Types['Context']>,

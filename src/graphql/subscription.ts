@@ -22,23 +22,23 @@ import { type LiveStream, takeSubscriptions } from './live-stream.ts'
 import type { CheckedOperation } from './checked-operation.ts'
 import type { SharedWindow } from '../limits/window.ts'
 
-/** What subscriptions share. */
+/** The state that all subscriptions share. */
 export interface SubscriptionRegistry {
   channels: Channels
-  /** How many channels each merchant has. */
+  /** The number of channels that each merchant has. */
   kinds: Map<string, number>
-  /** How many each token opened of late. */
+  /** The subscriptions that each token opened recently. */
   openings: SharedWindow
-  /** What a caller may see of a result; an answer that is too large is refused. */
+  /** Returns the result as a caller may see it; refuses an answer that is too large. */
   show: (result: ExecutionResult, ctx: Context) => ExecutionResult
-  /** How long a reader may stall. */
+  /** The time for which a reader may stall. */
   stallMs: number
 }
 
 /**
- * Opens a subscription: its stream is there, nothing is sent yet. Equal subscriptions of one merchant, with
- * the same scopes, are executed once for all; of those that differ a merchant has so many. A document with a
- * field whose value depends on the person is executed once for each person.
+ * Opens a subscription. Its stream exists then, but has sent no event. Equal subscriptions of one merchant
+ * with the same scopes are executed once for all; the number of different ones per merchant is limited. A
+ * document with a field whose value depends on the person is executed once for each person.
  * @throws GraphQLError RATE_LIMITED, TOO_MANY_SUBSCRIPTIONS
  */
 export async function openSubscription(
@@ -79,14 +79,20 @@ export async function openSubscription(
   }
 }
 
-/** @throws GraphQLError TOO_MANY_SUBSCRIPTIONS */
+/**
+ * Takes one of the merchant's slots for different subscriptions.
+ * @throws GraphQLError TOO_MANY_SUBSCRIPTIONS
+ */
 function takeKind(kinds: Map<string, number>, ctx: Context): () => void {
   const max = limits.subscriptionKindsPerMerchantMax
   const slot = { key: `merchant:${actorOf(ctx).merchantId}`, max, whose: 'merchant' }
   return takeSubscriptions(kinds, 'different subscriptions', [slot])
 }
 
-/** A merchant's openings are counted among its reads. @throws GraphQLError RATE_LIMITED */
+/**
+ * Counts a newly opened subscription of a token. The request limits count it as a read of the merchant.
+ * @throws GraphQLError RATE_LIMITED
+ */
 async function takeOpening(openings: SharedWindow, ctx: Context): Promise<void> {
   const { allowed, resetS: retryAfter } = await openings.take(actorOf(ctx).tokenId, 1)
   if (allowed) return
@@ -96,9 +102,9 @@ async function takeOpening(openings: SharedWindow, ctx: Context): Promise<void> 
 }
 
 /**
- * The caller as a result for several readers may see it: the merchant and the scopes, which all of them have
- * in common. A resolver that reads more fails, so that no reader is told what holds for another: its field
- * must be marked `perPerson`.
+ * Returns the caller for a result that several readers share: it has only the merchant and the scopes, which
+ * are the same for all of them. A resolver that reads another field of the caller fails, so that no reader
+ * gets a value that holds for another: the resolver's field must be marked `perPerson`.
  */
 function sharedActor({ merchantId, scopes }: Actor): Actor {
   return new Proxy({ merchantId, scopes } as Actor, {
@@ -110,9 +116,9 @@ function sharedActor({ merchantId, scopes }: Actor): Actor {
 }
 
 /**
- * Names all that a result depends on, besides the event: who reads, by merchant, scopes and language, and
- * what is read; where the result depends on the person, the person too. Where a reader begins makes no
- * difference.
+ * Returns a name made of everything on which a result depends, besides the event: the reader's merchant,
+ * scopes and language, the content of the operation, and the person where the result depends on it. The
+ * position at which a reader begins is no part of it.
  */
 function channelName(operation: CheckedOperation, perPerson: boolean): string {
   const { document, operationName, variableValues, contextValue } = operation
@@ -130,20 +136,23 @@ function channelName(operation: CheckedOperation, perPerson: boolean): string {
   ])
 }
 
-/** What an operation reads, without where it begins. */
+/** The content of an operation, without the position at which it begins. */
 interface Content {
-  /** Of the document's text, in one layout. */
+  /** The digest of the document's text, in one layout. */
   digest: string
   /**
-   * Those that are declared: what a client sends beside them is of no consequence, and must not make a
-   * channel of its own.
+   * The names of the declared variables. Other variables that a client sends have no effect, and must not
+   * make a channel of their own.
    */
   variables: readonly string[]
 }
 
 const contents = new WeakMap<OperationDefinitionNode, Content>()
 
-/** It begins at `after` of the subscription's own field: a text, or a variable that is used nowhere else. */
+/**
+ * Reads the content of an operation. It leaves out `after` of the subscription's own field: a text, or a
+ * variable that is used nowhere else.
+ */
 function contentOf(document: DocumentNode, operation: OperationDefinitionNode): Content {
   const known = contents.get(operation)
   if (known) return known

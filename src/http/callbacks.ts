@@ -9,10 +9,10 @@ import { type Provider, providers } from '../shared/providers.ts'
 import { type HttpBindings, readBody } from './request.ts'
 
 /**
- * Where operators report. A report is a hint: it is checked, kept, acknowledged, and then the operator is
- * asked; it moves no money by itself, so a forged one costs one question. Of the steps of `enter.ts` a
- * callback takes none: its driver judges it, by its token or its signature over the body, and an operator
- * that is turned away may not report again.
+ * The routes for operators' callbacks. A callback is a hint: it is checked, stored and acknowledged, and then
+ * the operator is asked; it moves no money by itself, so that a forged one costs only one question. A
+ * callback passes none of the steps of `enter.ts`: its driver checks it, by its token or its signature over
+ * the body, because an operator that is refused may not send the callback again.
  */
 export function callbackRoutes(services: Services): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
@@ -34,7 +34,7 @@ export function callbackRoutes(services: Services): Hono<HttpBindings> {
   return app
 }
 
-/** @returns the HTTP status that tells the operator whether we took it */
+/** Checks and records a callback. @returns the HTTP status that says whether it was accepted */
 async function takeCallback(
   services: Services,
   operator: Operator,

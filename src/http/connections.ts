@@ -8,27 +8,32 @@ import type { Log } from '../telemetry/log.ts'
 import { closeConnection } from './close-connection.ts'
 import { refusalText } from './malformed.ts'
 
-/** How many connections the server holds; an IPv6 network of 64 bits is one client address. */
+/** The bounds of the server's connections; an IPv6 network of 64 bits counts as one client address. */
 export interface ConnectionBounds extends Pick<ConnectionMaxima, 'max' | 'perAddressMax'> {
-  /** The connections of a trusted proxy are those of many clients: only `max` bounds them. */
+  /**
+   * Whether an address is a trusted proxy. Its connections belong to many clients: only `max` bounds them.
+   */
   isTrustedProxy: AddressMatcher
   log: Log
 }
 
 /**
- * Choice: so many refused connections are told why at a time; Node drops further ones without an answer, so
- * that refusals cost a bounded number of descriptors too.
+ * The number of refused connections that get an answer at the same time. Choice; Node drops further ones
+ * without an answer, so that refusals, too, use a bounded number of descriptors.
  */
 const refusedMax = 256
-/** Choice: how long a refused connection is held for its first byte; an answer before it confuses clients. */
+/**
+ * The time for which a refused connection waits for its first byte. Choice; an answer before the request
+ * confuses clients.
+ */
 const firstByteMs = 500
-/** How often a log line counts the refused connections. */
+/** The pause between two log lines that count the refused connections. */
 const logEveryMs = 60_000
 
-/** Refuses connections over the bounds: 503 with `Retry-After`, before any of their bytes are parsed. */
+/** Refuses connections over the bounds with 503 and `Retry-After`, before any of their bytes are parsed. */
 export function boundConnections(server: Server, bounds: ConnectionBounds): void {
   server.maxConnections = bounds.max + refusedMax
-  // Node's own listener begins to parse. A refused connection must not reach it.
+  // Node's own listener begins to parse the request. A refused connection must not reach it.
   const parse = server.listeners('connection')
   server.removeAllListeners('connection')
   const taken = new Map<string, number>()
@@ -51,7 +56,7 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
   })
 }
 
-/** Answers as soon as the client has asked something, and gives up the descriptor in any case. */
+/** Refuses a connection. It answers when the first byte arrives, and closes the connection in any case. */
 function refuseConnection(socket: Socket): void {
   socket.on('error', () => socket.destroy())
   const timer = setTimeout(() => socket.destroy(), firstByteMs)
@@ -62,7 +67,10 @@ function refuseConnection(socket: Socket): void {
   socket.once('close', () => clearTimeout(timer))
 }
 
-/** One log line a minute at most: a flood of connections must not become a flood of lines. */
+/**
+ * Makes a function that logs refused connections, one line a minute at most: a flood of connections must not
+ * cause a flood of lines.
+ */
 function refusalLogger({ log }: ConnectionBounds): (setting: string, address: string | null) => void {
   let refused = 0
   let nextAt = 0

@@ -1,11 +1,11 @@
 import type { ExportCell, Column } from '../resources/export.ts'
 
-/** The line of the columns' names. */
+/** Returns the line with the names of the columns. */
 export function csvHead(columns: readonly Column[]): string {
   return csvLines(columns, [columns.map(({ name }) => name)])
 }
 
-/** Rows as RFC 4180 writes them. What is not there is empty. */
+/** Returns rows in the form of RFC 4180. A null is an empty field. */
 export function csvLines(columns: readonly Column[], rows: readonly (readonly ExportCell[])[]): string {
   let text = ''
   for (const row of rows) {
@@ -21,8 +21,9 @@ export function csvLines(columns: readonly Column[], rows: readonly (readonly Ex
 function field(cell: ExportCell, isText: boolean): string {
   if (cell === null) return ''
   const text = cell instanceof Date ? cell.toISOString() : String(cell)
-  // Spreadsheets run what begins like this, also behind a semicolon or a line break: French ones begin a cell
-  // there, and heed no quotation mark before it. What somebody typed stays text.
+  // Spreadsheets run a cell that begins like this as a formula, also after a semicolon or a line break:
+  // French spreadsheets begin a new cell there and ignore a quotation mark before it. The apostrophe keeps
+  // typed text as text.
   const safe = isText ? text.replaceAll(/^(?=[=+\-@\t\r])|(?<=;|.[\t\r\n])(?=[\s"']*[=+\-@])/gs, "'") : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

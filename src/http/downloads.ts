@@ -6,29 +6,32 @@ import { apiVersion } from '../shared/version.ts'
 import type { HttpExchange, RouteRow, Serve } from './request.ts'
 import { restPrefix, writeRefusal } from './rest/handler.ts'
 
-/** What is fetched as a file, below `/merchant/api`. */
+/** A file that callers download, below `/merchant/api`. */
 export interface Download {
   fileName: string
   contentType: string
-  /** Its name where requests are counted. */
+  /** The name under which requests for it are counted. */
   route: string
-  /** Who may fetch it: the access rule that the schema states for the type that the file holds. */
+  /**
+   * The rule of who may fetch the file: the access rule that the schema states for the type that the file
+   * holds.
+   */
   rule: AccessRule
   /**
-   * Sends what was asked for, its head by `begin`.
-   * @throws DomainError before the head: it is told in the envelope; later the connection breaks off, so that
-   *   no reader takes a part for the whole
+   * Sends the file, its head by `begin`.
+   * @throws DomainError before the head: the answer is then the envelope of the refusal. After the head, any
+   *   error breaks the connection off, so that no reader takes a part for the whole
    */
   send: (caller: Context, fetch: Fetch) => Promise<void>
 }
 
-/** A request for a file, from somebody who may have it. */
+/** A request for a file by a caller who has the right to it. */
 export interface Fetch extends HttpExchange {
-  /** Writes status and headers. @returns whether a body is wanted; else the answer has ended */
+  /** Writes status and headers. @returns true if the request wants a body; else the answer has ended */
   begin: () => boolean
 }
 
-/** The row of a file. @param path below `/merchant/api` */
+/** Makes the row of a file in the table of paths. @param path the path below `/merchant/api` */
 export function downloadRow(path: string, download: Download, part?: string): RouteRow {
   const serve: Serve = (exchange) =>
     answer(exchange, download).catch((error: unknown) => refuse(exchange, error))
@@ -71,10 +74,10 @@ function headersOf(
   }
 }
 
-/** In the envelope, while nothing was sent. */
+/** Answers with a refusal in the envelope; breaks the connection off where the head has been sent. */
 function refuse({ ctx, response }: HttpExchange, error: unknown): void {
   if (response.headersSent) {
-    // Whoever went away before the end is no fault of ours.
+    // A client that goes away before the end is no error of the service.
     const { code } = error as NodeJS.ErrnoException
     if (code !== 'ERR_STREAM_PREMATURE_CLOSE') ctx.log.error({ err: error }, 'a download broke off')
     return void response.destroy()

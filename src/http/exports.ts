@@ -16,10 +16,13 @@ import { downloadRow, type Fetch } from './downloads.ts'
 import { query } from './rest/route.ts'
 import type { RouteRow } from './request.ts'
 
-/** Exports of one merchant at once. Choice: two, because each holds a database session while it reads. */
+/**
+ * The most exports of one merchant at the same time. Choice: two, because each holds a database session while
+ * it reads.
+ */
 const exportsPerMerchantMax = 2
 
-/** Every table that is fetched whole, as `/merchant/api/exports/NAME.csv`. */
+/** Every table that can be exported whole, as `/merchant/api/exports/NAME.csv`. */
 const exports: Readonly<Record<string, Export>> = {
   transactions: transactionsExport,
   payouts: payoutsExport,
@@ -30,10 +33,11 @@ const exports: Readonly<Record<string, Export>> = {
 export const exportNames = Object.keys(exports)
 
 /**
- * Tables of any length as CSV, in constant memory: a page is read when its reader has taken the one before.
+ * Makes the rows of the exports: tables of any length as CSV, in constant memory. A page is read only after
+ * the client has taken the page before it.
  */
 export function exportRows(schema: GraphQLSchema): RouteRow[] {
-  /** Exports under way, by merchant. */
+  /** The number of running exports, by merchant. */
   const taken = new Map<string, number>()
   return Object.entries(exports).map(([name, table]) =>
     downloadRow(`/exports/${name}.csv`, {
@@ -65,7 +69,7 @@ async function send(
     const next = () => asMerchant(merchantId, () => pages.next())
     const first = await caller.admission.run('dashboard', next)
     if (!begin()) return
-    // A reader that takes nothing more is gone.
+    // A client that reads no more is treated as gone.
     response.setTimeout(limits.streamStallMs, () => response.destroy())
     await pipeline(textOf(table, first, next), response)
   } finally {
@@ -73,7 +77,7 @@ async function send(
   }
 }
 
-/** The text of a table, page by page. */
+/** Writes the text of a table, page by page. */
 async function* textOf(
   { columns }: Export,
   first: IteratorResult<readonly (readonly ExportCell[])[], void>,

@@ -16,18 +16,18 @@ import { anonymousContext, readBody, requestIdOf } from './request.ts'
 import { intricacyProblem } from '../shared/input.ts'
 import { sendEvents } from './server-sent-events.ts'
 
-/** What belongs to one request. */
+/** The state of one request. */
 interface GraphqlExchange {
   message: IncomingMessage
   ctx: Context
-  /** The live answer to a subscription. */
+  /** The stream of frames that answers a subscription; null for any other operation. */
   events: FrameStream | null
 }
 
 /**
  * Serves `/graphql` over HTTP as the GraphQL-over-HTTP specification says, and subscriptions as server-sent
- * events. Yoga speaks the protocol; what an operation may do and what it answers is decided in
- * `operation.ts`. JSON only, no batches, no cross-origin requests; in a sandbox a browser gets GraphiQL.
+ * events. Yoga handles the protocol; `operation.ts` decides what an operation may do and what it returns. It
+ * accepts JSON only, no batches, and no cross-origin requests; in a sandbox a browser gets GraphiQL.
  */
 export function createGraphqlHandler(options: {
   services: Services
@@ -39,7 +39,7 @@ export function createGraphqlHandler(options: {
   const yoga = createYoga<GraphqlExchange>({
     plugins: [carryOperations(operations)],
     graphiql: isSandbox && { title: 'GraphiQL', defaultQuery: firstQuery },
-    // Nine megabytes that most processes never show.
+    // GraphiQL has nine megabytes, which most processes never need: load it at its first use.
     renderGraphiQL: async (shown) => (await import('@graphql-yoga/render-graphiql')).renderGraphiQL(shown),
     landingPage: false,
     cors: false,
@@ -73,7 +73,7 @@ export function createGraphqlHandler(options: {
   return (message, response) => void answer(message, response).catch(() => response.destroy())
 }
 
-/** What a newcomer finds in GraphiQL. */
+/** The first operations that GraphiQL shows. */
 const firstQuery = `# Below, under Headers, write your token: { "Authorization": "Bearer ..." }
 # 70000300 is a customer of the sandbox who pays after three seconds.
 
@@ -90,7 +90,7 @@ subscription Follow {
 `
 
 function carryOperations(operations: Operations): Plugin<GraphqlExchange, GraphqlExchange> {
-  /** A mutation may come with an `Idempotency-Key`; it then does one thing. */
+  /** Runs a mutation; one with an `Idempotency-Key` may have only one root field, and runs once per key. */
   async function mutate(
     operation: CheckedOperation,
     { message, ctx }: GraphqlExchange,
@@ -110,7 +110,7 @@ function carryOperations(operations: Operations): Plugin<GraphqlExchange, Graphq
     }
     const { body } = await answerOnce(ctx, write, async (once) => {
       const result = (await operations.run({ ...operation, contextValue: once })) as ExecutionResult
-      // Half an answer is not worth keeping: a repeat gets the whole.
+      // An answer with errors is not kept, so that a repetition can get the whole answer.
       return { status: result.errors ? 500 : 200, body: result }
     })
     return body as ExecutionResult
@@ -119,7 +119,8 @@ function carryOperations(operations: Operations): Plugin<GraphqlExchange, Graphq
   return {
     async onRequestParse({ request, serverContext, setRequestParser }) {
       checkOrigin(serverContext.message)
-      // Before anything is read, so that a bad token is told apart from a bad request.
+      // The caller is checked before the body is read, so that a bad token is reported as such, not as a bad
+      // request.
       const { ctx, message } = serverContext
       serverContext.ctx = await enter(ctx, beforeDocument(message.headers.authorization))
       if (request.method === 'GET') setRequestParser(() => paramsOfUrl(request.url))
@@ -137,7 +138,7 @@ function carryOperations(operations: Operations): Plugin<GraphqlExchange, Graphq
     onResultProcess(hook) {
       const { result, serverContext } = hook
       const { ctx } = serverContext
-      // Yoga only carries what `operations.run` gave.
+      // The result is the value of `operations.run`: Yoga passes it on unchanged.
       const carried = result as unknown as ExecutionResult | FrameStream
       if ('deliver' in carried) {
         serverContext.events = carried
@@ -155,13 +156,13 @@ const eventType = 'text/event-stream'
 const eventHeaders = {
   'Content-Type': `${eventType}; charset=utf-8`,
   'Cache-Control': 'no-cache, no-transform',
-  // Proxies must hand events on as they come.
+  // Proxies must pass events on at once.
   'X-Accel-Buffering': 'no',
 }
 
 /**
- * Browsers say where a request comes from: the page of another site has no business here, though it may link
- * to us.
+ * Refuses requests from pages of other sites: browsers say from where a request comes. Such a page may still
+ * link to the service.
  * @throws GraphQLError BAD_REQUEST
  */
 function checkOrigin({ headers }: IncomingMessage): void {
@@ -171,7 +172,7 @@ function checkOrigin({ headers }: IncomingMessage): void {
   }
 }
 
-/** @throws GraphQLError where this kind of operation does not go over this kind of request */
+/** Checks that the HTTP request suits the operation's kind. @throws GraphQLError where it does not */
 function checkTransport(kind: string, request: Request): void {
   if (kind === 'mutation' && request.method === 'GET') {
     throw badRequest('A mutation needs a POST request.', 405, { Allow: 'POST' })
@@ -182,14 +183,17 @@ function checkTransport(kind: string, request: Request): void {
       406,
     )
   }
-  // Asked before anything runs: a payment must not be made and then answered with an empty 406.
+  // This is checked before any of the operation runs: a payment must not be made and then answered with an
+  // empty 406.
   if (!accepts(request, answerTypes))
     throw badRequest(`Answers have the type ${answerTypes.join(' or ')}.`, 406)
 }
 
 const answerTypes = ['application/graphql-response+json', 'application/json', eventType]
 
-/** Whether a client takes one of these types, in UTF-8. Never true where Yoga finds no way to answer. */
+/**
+ * Whether a client accepts one of these types, in UTF-8. Never true where Yoga would find no way to answer.
+ */
 function accepts(request: Request, types: readonly string[]): boolean {
   const accepted = (request.headers.get('accept') || '*/*').toLowerCase().replaceAll(/\s/g, '').split(',')
   return accepted.some((entry) => {
@@ -214,7 +218,10 @@ function paramsOfUrl(url: string): GraphQLParams {
   } as GraphQLParams
 }
 
-/** Whoever pays many people brings all of them in one call; documents are as short as everybody's. */
+/**
+ * Reads the parameters from the body. A caller with the scope of bulk pay may send a large body, with all
+ * recipients in one call; its document has the same size limit as any other.
+ */
 async function paramsOfBody({ message, ctx }: GraphqlExchange): Promise<GraphQLParams> {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = message.headers
   if (
@@ -245,9 +252,9 @@ function parseJson(text: string, what: string): unknown {
 }
 
 /**
- * Puts the HTTP status beside the errors. An operation that ran is 200 whatever it met. One that did not
- * run has the status of its first error; to clients that accept only `application/json`, mistakes in the
- * document are 200 as well, as the specification of GraphQL over HTTP wishes.
+ * Adds the HTTP status to the errors. An operation that ran has 200, with or without errors. One that did not
+ * run has the status of its first error; for clients that accept only `application/json`, mistakes in the
+ * document have 200 as well, as the specification of GraphQL over HTTP recommends.
  */
 function withStatus(result: ExecutionResult, ctx: Context): ExecutionResult {
   const { errors = [], ...rest } = result
@@ -269,8 +276,9 @@ const statuses: Readonly<Record<string, number>> = {
 }
 
 /**
- * @param given what the transport itself decided. @returns `spec` where it yields to the client's media
- *   type
+ * Returns the HTTP status of an error.
+ * @param given the status that the transport decided
+ * @returns `spec` is true where the status gives way to the client's media type
  */
 function statusOf({ extensions }: GraphQLError, given: unknown): object {
   if (given) return { ...given, spec: false }

@@ -7,16 +7,16 @@ import { passOver } from './request.ts'
 import type { HttpServer } from './server.ts'
 
 /**
- * A process whose pools take longer to answer is not ready. Choice: longer than a busy moment, because a
- * process that a balancer takes out gives its load to the others.
+ * The longest time that the pools of a ready process may take to answer. Choice: longer than a busy moment,
+ * because a process that a load balancer removes leaves its load to the others.
  */
 const answerMs = 1_000
 
 /**
- * What balancers and supervisors ask: `GET /livez` answers while the event loop turns, whatever the database
- * does; `GET /readyz` answers 200 while this process should get requests, else 503 with what is missing. Both
- * need no credential, count in no limit and are written to no log. However often `/readyz` is asked, the
- * pools are asked one question at a time.
+ * Makes the handler of health checks, for load balancers and supervisors. `GET /livez` answers while the
+ * event loop runs, in any state of the database. `GET /readyz` answers 200 while this process should get
+ * requests, else 503 with the missing parts. Both need no credential, count in no limit and are not logged.
+ * Requests for `/readyz` that come at the same time share one question to the pools.
  */
 export function openHealth(
   services: Services,
@@ -43,7 +43,10 @@ async function answerReadiness(
   answer(message, response, missing.length === 0 ? 200 : 503, { status, missing })
 }
 
-/** The process listens only after all migrations: what can be missing later is the database, or its end. */
+/**
+ * Returns the parts that are missing. The process answers only after all migrations: later only the database
+ * can be missing, or the process is ending.
+ */
 async function missingParts(services: Services, http: HttpServer): Promise<string[]> {
   if (http.isRetiring()) return ['draining']
   const answers = await singleFlight(services, 'readyz', () =>

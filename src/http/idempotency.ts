@@ -5,13 +5,13 @@ import type { Context } from '../context.ts'
 import { DomainError } from '../shared/errors.ts'
 
 /**
- * Length of an `Idempotency-Key` (see docs/design/rules.md#idempotency), and the pause while its first
- * request runs.
+ * The longest `Idempotency-Key` (see docs/design/rules.md#idempotency), and the pause that a client makes
+ * while the first request of its key runs.
  */
 const idempotencyKeyLengthMax = 255
 const idempotencyRetryS = 1
 
-/** What a write answers, in a form that can be kept: a JSON body. */
+/** The answer of a write, in a form that can be stored: a JSON body. */
 export interface WriteAnswer {
   status: number
   body: unknown
@@ -19,26 +19,25 @@ export interface WriteAnswer {
 
 /** A write that came with an `Idempotency-Key`. */
 export interface IdempotentWrite {
-  /** The header. */
+  /** The value of the header. */
   key: string | readonly string[]
-  /** Keys of one operation say nothing about another. */
+  /** The operation; a key of one operation has no meaning for another. */
   operation: string
-  /** All that its effect depends on. */
+  /** All values on which the effect of the write depends. */
   input: unknown
   /** Whether the answer may show a secret. */
   showsSecret: boolean
 }
 
 /**
- * Runs a write once per `Idempotency-Key`, whoever repeats it and wherever; where nobody is signed in it just
- * runs. A repeat gets the kept answer as it went out, its `X-Request-Id`
- * included, and `Idempotent-Replayed: true`.
- * An answer is kept once something was written: what was refused before that leaves the key free. Of what
- * broke in between nothing is kept either: a repeat goes on with the same effect, and finds what was made;
- * one that is refused leaves that to the next.
- * An answer that shows a secret is replayed only to the credential that received it, with the same rights:
- * for any other the request is another one under a used key.
- * @throws DomainError INVALID_INPUT, IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_BUSY, and whatever `run` throws
+ * Runs a write once per `Idempotency-Key`, even where the request is repeated on several processes; for an
+ * anonymous caller the write just runs. A repetition gets the kept answer as it was sent, its `X-Request-Id`
+ * included, with `Idempotent-Replayed: true`. An answer is kept once the write has written something: a
+ * refusal before that leaves the key free. After an error in between no answer is kept: a repetition
+ * continues the same operation and finds the rows that were made. Where such a repetition is refused, the
+ * next one continues. An answer that shows a secret is replayed only to the credential that received it, with
+ * the same rights: for any other caller it is a different request under a used key.
+ * @throws DomainError INVALID_INPUT, IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_BUSY, and every error of `run`
  * @see docs/design/rules.md#idempotency
  */
 export async function answerOnce(
@@ -66,7 +65,7 @@ export async function answerOnce(
     answer = await run({ ...ctx, idempotentOperation: claim.idempotentOperation })
     return answer
   } finally {
-    // What was done stays done: that it could not be noted must not hide it.
+    // The write stays done: a failure to record its end must not hide the answer.
     await end(ctx, claim, answer).catch((error: unknown) =>
       ctx.log.error({ err: error, operation }, 'the end of an idempotent request was not noted'),
     )
@@ -74,8 +73,8 @@ export async function answerOnce(
 }
 
 /**
- * What of the caller belongs to the request itself. A person is not told what another person was told; a
- * program is told what another program of the merchant was told, unless that is a secret.
+ * Returns the part of the caller that belongs to the request itself. A person does not get the kept answer of
+ * another person; a program gets that of another program of the merchant, unless it shows a secret.
  */
 function askerOf(actor: Actor, showsSecret: boolean): object | null {
   const { memberId, apiKeyId, apiKeyVersion, scopes, keyLimits } = actor
@@ -84,7 +83,7 @@ function askerOf(actor: Actor, showsSecret: boolean): object | null {
   return { ...credential, scopes: [...scopes].toSorted(), keyLimits }
 }
 
-/** @throws DomainError INVALID_INPUT that names the header */
+/** Checks the key. @throws DomainError INVALID_INPUT that names the header */
 function readKey(header: string): string {
   if (header.length <= idempotencyKeyLengthMax && /^[\x20-\x7e]+$/.test(header)) return header
   const message = `must have 1 to ${idempotencyKeyLengthMax} printable ASCII characters`
@@ -103,10 +102,10 @@ async function end(
   answer: WriteAnswer | null,
 ): Promise<void> {
   const { outcome } = claim.idempotentOperation
-  // What was begun before may be there, whatever this time was refused for.
+  // An earlier try may have made rows, even where this one was refused.
   if (outcome === 'nothing') return claim.idempotentOperation.isResumed ? claim.leaveOpen() : claim.giveBack()
   if (answer === null || answer.status >= 500) return claim.leaveOpen()
-  // How much of a limit is left is true of one moment only.
+  // The rest of a rate limit is true only at one moment, so it is not kept.
   const headers = [...ctx.responseHeaders].filter(([name]) => !name.startsWith('RateLimit'))
   const kept: Kept = { ...answer, headers: [...headers, ['X-Request-Id', ctx.requestId]] }
   return claim.keep(JSON.stringify(kept))

@@ -25,16 +25,16 @@ import { notFound, restRows } from './rest/handler.ts'
 import type { HttpServer } from './server.ts'
 import { serveSubscriptions } from './subscriptions.ts'
 
-/** The doors of the service. */
+/** The listener of the HTTP server, and the end of its live streams. */
 export interface Listeners {
   listener: RequestListener
-  /** Ends the live streams, with a cursor to go on from. */
+  /** Ends the live streams, so that clients can continue from their cursor. */
   close(): Promise<void>
 }
 
 /**
- * Puts every door on the one server: GraphQL and its sockets; the table of REST, files and payment pages; and
- * for the rest operators' callbacks and pages.
+ * Puts every handler on the one server: GraphQL and its WebSockets; the table of REST, files and payment
+ * pages; and for other paths operators' callbacks and pages.
  */
 export function createListener(services: Services, schema: GraphQLSchema, http: HttpServer): Listeners {
   const operations = createOperations(schema)
@@ -74,8 +74,9 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
 }
 
 /**
- * The one table of paths: most are found at once, those with parts in braces are tried in its order.
- * @returns whether the request is of the table; else nothing was done
+ * Makes the router of the one table of paths: it finds most paths at once, and tries those with parts in
+ * braces in their order.
+ * @returns a function that returns false for a request that is not in the table, and then does nothing
  */
 export function createRouter(
   services: Services,
@@ -116,7 +117,7 @@ function patternOf({ path, part = '[^/]+' }: RouteRow): RegExp {
   return new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{(\w+)\}/g, `(?<$1>${part})`)}$`)
 }
 
-/** What is no valid encoding stays as it is. */
+/** Decodes a part of a path; a part with an invalid encoding stays as it is. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text)

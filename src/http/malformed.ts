@@ -7,10 +7,10 @@ import { closeConnection } from './close-connection.ts'
 import { refused } from './rest/envelope.ts'
 
 /**
- * Answers what could not be read as a request, in the envelope of every other answer, and closes the
- * connection: after bytes that nobody understood, nothing on it can be trusted.
- * @param busy an answer is on its way on this connection; a second one in the middle of it would be worse
- *   than none
+ * Answers bytes that could not be read as a request, in the envelope of every other answer, and closes the
+ * connection: after bytes that were not understood, nothing on it can be trusted.
+ * @param busy true while another answer is being sent on this connection; a second one in its middle would be
+ *   worse than none
  */
 export function answerMalformed(error: Error & { code?: string }, socket: Socket, busy: boolean): void {
   if (error.code === 'ECONNRESET' || !socket.writable || busy) {
@@ -20,7 +20,7 @@ export function answerMalformed(error: Error & { code?: string }, socket: Socket
   closeConnection(socket, refusalText(refusalOf[error.code ?? ''] ?? 'MALFORMED_REQUEST'))
 }
 
-/** A whole answer that refuses and closes, for a connection on which no request can be answered. */
+/** Returns a whole answer that refuses and closes, for a connection on which no request can be answered. */
 export function refusalText(code: RefusalCode, headers: readonly string[] = []): string {
   const requestId = randomUUID()
   const { status, body } = refused(requestId, { code, message: refusals[code].message })

@@ -7,42 +7,42 @@ import type { Context, Services } from '../context.ts'
 import { limits } from '../shared/limits.ts'
 import { answerMalformed } from './malformed.ts'
 
-/** What Hono hands a route: Node's own request. */
+/** The bindings that Hono gives to a route: Node's own request. */
 export interface HttpBindings {
   Bindings: NodeBindings
 }
 
-/** A request at its row of the table; nobody has signed in yet. */
+/** A request at its row of the table, before the caller is known. */
 export interface HttpExchange {
   ctx: Context
   message: IncomingMessage
   response: ServerResponse
-  /** What the parts of the path in braces stand for. */
+  /** The values of the path's parts in braces. */
   params: Readonly<Record<string, string>>
 }
 
-/** Answers a request, its failure included: it never rejects. */
+/** Answers a request, also where it fails: it never rejects. */
 export type Serve = (exchange: HttpExchange) => Promise<void>
 
-/** A row of the table. */
+/** A row of the table of paths. */
 export interface RouteRow {
-  /** A part in braces stands for anything. */
+  /** The path; a part in braces stands for any text. */
   path: string
-  /** What the parts in braces look like, as a regular expression. */
+  /** The form of the parts in braces, as a regular expression. */
   part?: string
-  /** @returns null where the path is not there for this method */
+  /** Finds the handler of a method. @returns null where the path does not exist for this method */
   serve: (method: string) => Serve | null
 }
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** The caller's own request id where it is a UUID, else a new one. */
+/** Returns the caller's own request id where it is a UUID, else a new one. */
 export function requestIdOf(message: IncomingMessage): string {
   const given = message.headers['x-request-id']
   return typeof given === 'string' && uuid.test(given) ? given : randomUUID()
 }
 
-/** A context for one request in which nobody has signed in yet. */
+/** Makes the context of a request whose caller is not known yet. */
 export function anonymousContext(
   services: Services,
   message: IncomingMessage,
@@ -68,15 +68,15 @@ export function anonymousContext(
   }
 }
 
-/** What a reader of server-sent events sends when it comes back. */
+/** Returns the cursor that a client of server-sent events sends when it reconnects. */
 function lastEventIdOf(message: IncomingMessage): string | null {
   const given = message.headers['last-event-id']
   return typeof given === 'string' && given !== '' ? given : null
 }
 
 /**
- * The path of a request, without dots and in its one spelling; parts stay encoded. Null where what was asked
- * for is no address.
+ * Returns the path of a request without `.` and `..`, in one spelling; its parts stay encoded. Null where the
+ * request names no valid address.
  */
 export function pathOf({ url = '/' }: IncomingMessage): string | null {
   const path = url.split('?', 1)[0] ?? ''
@@ -85,8 +85,8 @@ export function pathOf({ url = '/' }: IncomingMessage): string | null {
 }
 
 /**
- * Reads a request body. Null where it is over the limit (the rest is then not read), or broken off; one that
- * dribbles in ends its connection with 408.
+ * Reads a request body. Returns null where it is over the limit (the rest is then not read), or was broken
+ * off. A body that arrives too slowly ends its connection with 408.
  */
 export function readBody(
   message: IncomingMessage,
@@ -113,7 +113,7 @@ export function readBody(
     }
     message.on('data', take)
     message.once('end', () => end(parts.length === 1 ? (parts[0] ?? null) : Buffer.concat(parts)))
-    // Whoever hung up in the middle hears nothing, and is no fault of ours.
+    // A client that hung up in the middle gets no answer, and is no error of the service.
     message.once('error', () => end(null))
     message.once('close', () => end(null))
   })
@@ -122,8 +122,8 @@ export function readBody(
 const tooSlow = Object.assign(new Error('The body took too long'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
 
 /**
- * Passes over what is left of a request that was answered already, so that its connection can be used again;
- * a rest that takes long ends the connection.
+ * Reads and drops the rest of a request that was answered already, so that its connection can be used again;
+ * a rest that takes too long ends the connection.
  */
 export function passOver(message: IncomingMessage): void {
   const timer = setTimeout(() => message.socket.destroySoon(), restMs).unref()
@@ -132,5 +132,5 @@ export function passOver(message: IncomingMessage): void {
   message.resume()
 }
 
-/** Choice: whoever was refused has this long to hear it and to stop sending. */
+/** Choice: a client that was refused has this time to read the answer and to stop sending. */
 const restMs = 500

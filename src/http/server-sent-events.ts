@@ -2,19 +2,19 @@ import type { ServerResponse } from 'node:http'
 import type { Frame, FrameStream, Outlet } from '../graphql/broadcast.ts'
 
 /**
- * How often a silent stream says that it lives, so that proxies keep it; how often it looks whether the
- * service ends.
+ * The ticks after which a silent stream sends a comment, so that proxies keep it open; and the length of a
+ * tick, at which the stream also checks whether the service is ending.
  */
 const pingTicks = 12
 const tickMs = 1_000
 
-/** After this time a browser connects again. */
+/** The time after which a browser connects again. */
 const retryMs = 1_000
 
 /**
- * A subscription as server-sent events, in the form of graphql-sse's distinct connections. Each event names
- * its cursor as `id`, which comes back as `Last-Event-ID`. The service's end cuts the stream without
- * `complete`, so that clients come back; their end ends it at once.
+ * Sends a subscription as server-sent events, in the form of graphql-sse's distinct connections. Each event
+ * has its cursor as `id`, which the browser sends back as `Last-Event-ID`. When the service ends, it cuts the
+ * stream without `complete`, so that clients come back; when the client ends it, the stream ends at once.
  */
 export async function sendEvents(
   stream: FrameStream,
@@ -62,7 +62,7 @@ function outletOf(response: ServerResponse): Outlet {
 
 const texts = new WeakMap<Frame, Buffer>()
 
-/** Written once for all readers. */
+/** Returns the text of a frame's event, written once for all readers. */
 function textOf(frame: Frame): Buffer {
   const known = texts.get(frame)
   if (known) return known

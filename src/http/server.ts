@@ -15,22 +15,26 @@ const headerMaxBytes = 16 * 1_024
 /** The one HTTP server of the service. */
 export interface HttpServer {
   server: Server
-  /** The port it has, also where any free one was asked for. */
+  /** The port of the server, also where any free port was asked for. */
   port: number
-  /** Says that the service ends soon: `/readyz` answers 503 from now on, everything else goes on. */
+  /**
+   * Announces that the service ends soon: from now on `/readyz` answers 503; all other requests are served.
+   */
   retire(): void
   isRetiring(): boolean
-  /** True once the service is ending: answers then close their connections. */
+  /** True once the service is ending: each answer then closes its connection. */
   isDraining(): boolean
   /**
-   * Takes no new connections, tells who asks on an old one that it ends with the answer, lets requests under
-   * way end, and closes what is left after `ms`.
+   * Accepts no new connections, announces on old ones that they end with the next answer, lets running
+   * requests end, and closes the remaining connections after `ms`.
    */
   drain(ms: number): Promise<void>
 }
 
 /**
- * Listens at once; requests wait for `listener`, so that the port is known while the rest starts.
+ * Listens at once; requests wait for `listener`, so that the port is known while the rest of the service
+ * starts.
+ * @param bounds the bounds of its connections; null, in tests, is no bound
  * @param bounds how many connections it holds; null, of tests, is any number
  * @throws Error with `EADDRINUSE` where the port is taken
  */
@@ -55,7 +59,7 @@ export async function listenHttp(
       requireHostHeader: false,
       maxHeaderSize: headerMaxBytes,
       headersTimeout: limits.headersTimeoutMs,
-      // Whoever reads a body waits for less where less may come (`readBody`).
+      // A handler that reads a smaller body waits a shorter time (`readBody`).
       requestTimeout: limits.recipientsTimeoutMs,
       keepAliveTimeout: limits.keepAliveMs,
       connectionsCheckingInterval: timeoutSweepMs,
@@ -64,14 +68,14 @@ export async function listenHttp(
       if (message.httpVersion === '1.1' && message.headers.host === undefined) {
         return answerMalformed(new Error('a request without a Host'), message.socket, false)
       }
-      // The service goes by the names that its configuration gives it; what a caller calls it breaks nothing.
+      // The service uses the names in its configuration: the `Host` that a caller sends must have no effect.
       message.headers.host = 'localhost'
       if (draining) response.setHeader('Connection', 'close')
       if (handle) handle(message, response)
       else void listener.then((ready) => ready(message, response)).catch(() => response.destroy())
     },
   )
-  // Also a client that stops reading an answer gives its descriptor back.
+  // Frees the descriptor of a client that stops reading an answer, too.
   server.timeout = limits.connectionIdleMs
   if (bounds) boundConnections(server, bounds)
   const sockets = new Set<Socket>()
@@ -79,7 +83,7 @@ export async function listenHttp(
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  /** The request on each connection that has no answer yet. */
+  /** The request on each connection that is not answered yet. */
   const asked = new WeakMap<Socket, [IncomingMessage, ServerResponse]>()
   server.prependListener('request', (message, response) => {
     asked.set(message.socket, [message, response])
@@ -87,7 +91,7 @@ export async function listenHttp(
   })
   server.on('clientError', (error, socket: Socket) => {
     const [message, response] = asked.get(socket) ?? []
-    // The bytes may belong to a second request while the first, perhaps a payment, is still at work.
+    // The bytes may belong to a second request while the first one, perhaps a payment, is still running.
     answerMalformed(error, socket, message?.complete === true || response?.headersSent === true)
   })
 
@@ -107,12 +111,12 @@ export async function listenHttp(
     async drain(ms) {
       retiring = true
       draining = true
-      // Node's own `close` of an HTTP server ends idle connections at once, also those on which a request is
-      // on its way.
+      // Node's own `close` of an HTTP server ends idle connections at once, even those on which a request is
+      // arriving.
       const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))
       const notice = setTimeout(
         () => {
-          // Browsers open connections in advance, and Node counts what never asked anything as busy.
+          // Browsers open connections in advance, and Node counts one that never had a request as busy.
           for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
           server.closeIdleConnections()
         },
@@ -126,10 +130,10 @@ export async function listenHttp(
   }
 }
 
-/** How late a request that takes too long may be noticed; Node's own half minute is long. */
+/** How late the server may notice a request that takes too long; Node's own half minute is too long. */
 const timeoutSweepMs = 1_000
 /**
- * Who is at work asks again within this time, and is told that the connection ends with the answer; then who
- * was silent is let go. Choice: half a second, as a stop should not take long.
+ * Clients that are active send another request within this time, and learn that the connection ends with its
+ * answer; then the silent connections are closed. Choice: half a second, because a stop should not take long.
  */
 const noticeMs = 500

@@ -18,53 +18,56 @@ import { limits } from '../shared/limits.ts'
 import { closeConnection } from './close-connection.ts'
 import { anonymousContext } from './request.ts'
 
-/** Sockets of one merchant. */
+/** The most sockets of one merchant. */
 const webSocketsPerMerchantMax = 5_000
 
-/** Operations under way on one socket: it has one token, thus at most 20 subscriptions. */
+/** The most running operations on one socket: it has one token, and so at most 20 subscriptions. */
 const webSocketOperationsMax = 64
 const webSocketInitMs = 3_000
 const webSocketPingMs = 15_000
 
-/** Bytes that may wait in a socket before its reader is held back. */
+/** The bytes that may wait in a socket before no more is read from its client. */
 const webSocketBufferMaxBytes = 256 * 1_024
 
-/** GraphQL over WebSocket, on the server that also speaks HTTP. */
+/** The WebSockets of GraphQL, on the server that also serves HTTP. */
 export interface Subscriptions {
-  /** Closes every socket with 1001 and takes no new ones. */
+  /** Closes every socket with 1001 and accepts no new ones. */
   close(): Promise<void>
 }
 
-/** One socket. */
+/** A socket and its resources. */
 interface Connection {
   socket: WebSocket
   request: IncomingMessage
-  /** Ends the watch over its token. */
+  /** Ends the watch over the socket's token. */
   unwatch: () => void
-  /** Gives back the places that it takes. */
+  /** Gives back the slots that the socket takes. */
   leave: () => void
-  /** How many sockets each address, token and merchant has. */
+  /** The number of sockets of each address, token and merchant. */
   taken: Map<string, number>
 }
 
 type Params = Record<string, unknown> | undefined
 
-/** Between an ended token and the end of its socket: the time in which each subscription says why it ends. */
+/**
+ * The time between the end of a token and the end of its socket, in which each subscription reports why it
+ * ends.
+ */
 const farewellMs = 100
-/** Clients that do not answer a close are cut off. */
+/** The time after which a client that does not answer a close is cut off. */
 const closeMs = 1_000
 
 /**
- * Serves `/graphql` over WebSockets (protocol `graphql-transport-ws`): subscriptions, queries and
- * mutations. The token comes as `authorization` of the connection's parameters, or as a header; a bad one
- * closes with 4403, and so does its end. Each operation has a context of its own, and is judged like one
- * over HTTP.
+ * Serves `/graphql` over WebSockets (protocol `graphql-transport-ws`): subscriptions, queries and mutations.
+ * The token comes as `authorization` of the connection's parameters, or as a header; a socket with a bad
+ * token closes with 4403, and so does one whose token ends. Each operation has a context of its own, and is
+ * checked like one over HTTP.
  */
 export function serveSubscriptions(options: {
   services: Services
   operations: Operations
   server: Server
-  /** For tests: how often a socket must show that it lives. */
+  /** For tests: the pause between two pings. */
   pingMs?: number
 }): Subscriptions {
   const { services, operations, server, pingMs = webSocketPingMs } = options
@@ -83,10 +86,10 @@ export function serveSubscriptions(options: {
     const slot = { key: `address ${clientAddress}`, max: limits.webSocketsPerAddressMax, whose: 'address' }
     const leave = takeSlots(taken, [slot])
     if (typeof leave !== 'function') return refuse(raw, '429 Too Many Requests')
-    // Also where it never becomes a WebSocket.
+    // The slot is given back even where the connection never becomes a WebSocket.
     raw.once('close', leave)
     sockets.handleUpgrade(request, raw, head, (socket) => {
-      // What a client does wrong on the wire closes its socket; it is no failure of ours.
+      // A client's mistake in the protocol closes its socket; it is no error of the service.
       socket.on('error', (error) => services.log.debug({ err: error }, 'a WebSocket failed'))
       speak(protocol, { socket, request, unwatch: () => {}, leave, taken }, services)
       keepAlive(socket, pingMs)
@@ -134,7 +137,7 @@ function createProtocol(services: Services, operations: Operations): Protocol<Co
     },
     execute: (operation) => operations.run(operation as unknown as CheckedOperation) as never,
     subscribe: (operation) => subscribe(operations, operation as unknown as SocketOperation) as never,
-    // A stream that broke: what it threw may be shown as it is, and must not be wrapped.
+    // The errors of a stream that broke may be shown as they are, and must not be wrapped.
     onError: (_client, _id, _request, errors) => errors.map((error) => shownCause(error).toJSON()),
   })
 }
@@ -144,8 +147,9 @@ interface SocketOperation extends CheckedOperation {
 }
 
 /**
- * The protocol iterates a stream that only ends: the results go to the socket by themselves.
- * @returns the result where nothing could be opened
+ * Starts an operation. The protocol library gets an iterator without values, which only ends: the results are
+ * written to the socket directly.
+ * @returns the result where no stream could be opened
  */
 async function subscribe(
   operations: Operations,
@@ -169,9 +173,9 @@ async function subscribe(
 }
 
 /**
- * Writes results as whole WebSocket frames into the connection: `ws` would build each one anew for each of
- * thousands of readers. It writes its own frames whole and at once too (nothing is compressed), so that none
- * comes between.
+ * Makes the outlet that writes results as whole WebSocket frames into the connection: `ws` would build each
+ * frame anew for each of thousands of readers. `ws` also writes its own frames whole and at once, because
+ * nothing is compressed, so that frames never mix.
  */
 function socketOutlet({ socket, request }: Connection, id: string): Outlet {
   const connection = request.socket
@@ -198,7 +202,7 @@ function socketOutlet({ socket, request }: Connection, id: string): Outlet {
 
 const closingBrace = 0x7d
 
-/** The beginning of an unmasked text frame (RFC 6455, section 5.2). */
+/** Returns the beginning of an unmasked text frame (RFC 6455, section 5.2). */
 function frameHead(length: number): Buffer {
   const finalText = 0x81
   if (length < 126) return Buffer.of(finalText, length)
@@ -212,8 +216,8 @@ function frameHead(length: number): Buffer {
 }
 
 /**
- * @returns false, which closes with 4403, where the token is no good; without a token only public fields
- *   answer
+ * Admits a client by its token; without a token only public fields answer.
+ * @returns false where the token is not valid: the socket then closes with 4403
  */
 async function admit(services: Services, client: Client<Params, Connection>): Promise<boolean> {
   const { extra } = client
@@ -237,10 +241,12 @@ async function admit(services: Services, client: Client<Params, Connection>): Pr
   }
 }
 
-/** The close code of RFC 6455's registry after which clients come back by themselves. */
+/** The close code in the registry of RFC 6455 after which clients reconnect by themselves. */
 const tryAgainLater = 1013
 
-/** A socket that shows its token takes the places of the token and its merchant, not that of its address. */
+/**
+ * Takes the slots of the token and its merchant instead of that of the address, for a socket with a token.
+ */
 function seat(connection: Connection, { tokenId, merchantId }: Actor): boolean {
   const leave = takeSlots(connection.taken, [
     { key: `token ${tokenId}`, max: limits.webSocketsPerTokenMax, whose: 'token' },
@@ -258,8 +264,8 @@ function authorizationOf({ connectionParams, extra }: Client<Params, Connection>
 }
 
 /**
- * Binds a socket to the protocol. While more than `webSocketBufferMaxBytes` wait to leave, nothing
- * more is read from the client.
+ * Connects a socket to the protocol. While more than `webSocketBufferMaxBytes` wait to be sent, no more is
+ * read from the client.
  */
 function speak(protocol: Protocol<Connection>, connection: Connection, services: Services): void {
   const { socket, request } = connection
@@ -270,7 +276,7 @@ function speak(protocol: Protocol<Connection>, connection: Connection, services:
       send: (data) =>
         new Promise((resolve) => {
           if (socket.readyState === socket.OPEN) socket.send(data, () => resolve())
-          // Nothing more is pulled for a socket that closes.
+          // No further result is taken for a socket that closes.
           else void gone.promise.then(resolve)
         }),
       close: (code, reason) => socket.close(code, reason),
@@ -298,8 +304,8 @@ function speak(protocol: Protocol<Connection>, connection: Connection, services:
 }
 
 /**
- * Cuts off a client that has not answered the last ping by the time of the next: it is gone, or it has
- * stopped reading.
+ * Pings a client, and cuts it off where it has not answered a ping by the time of the next one: the client is
+ * gone, or has stopped reading.
  */
 function keepAlive(socket: WebSocket, everyMs: number): void {
   let isAlive = true

@@ -5,12 +5,12 @@ import type { KeyLimitSet } from './key-limits.ts'
 import type { Scope } from './scopes.ts'
 import { currentPepperId, hashSecret, type MasterSecret, type Pair, pairFor } from './secrets.ts'
 
-/** Both halves of a key, at the only moment when the secret one is known. */
+/** Both halves of a new key. The secret half cannot be read again later. */
 export interface IssuedKey {
   apiKeyId: number
   key: string
   secret: Secret
-  /** False where the same request had made it before. */
+  /** False where an earlier try of the same request had created the key. */
   isNew: boolean
 }
 
@@ -49,20 +49,20 @@ const endKey = sqlFunction('revoke_api_key', {
   gives: 'boolean?',
 })
 
-/** The request for a key; `operationId` where it may be begun again, and then makes no second one. */
+/** The options of a new key. With an `operationId` a repetition creates no second key. */
 interface KeyOptions {
   merchantId: number
   name: string
   scopes: readonly Scope[]
   expiresAt?: Date | null
   keyLimits?: KeyLimitSet | null
-  /** The member who is shown the pair, if it is one. */
+  /** The member who is shown the pair; null where it is not shown to a member. */
   issuedToId?: number | null
   operationId?: string | null
 }
 
 /**
- * Gives a merchant a new API key. Of the secret only a keyed hash is written.
+ * Creates an API key for a merchant. The database keeps only a keyed hash of the secret.
  * @throws DomainError NOT_FOUND where there is no such merchant
  */
 export async function createApiKey(
@@ -98,8 +98,7 @@ export async function createApiKey(
 }
 
 /**
- * Replaces both halves of a key. The old pair, and with it every token made from it, is dead once this is
- * committed.
+ * Replaces both halves of a key. The old pair and every token made from it end when the transaction commits.
  * @throws DomainError NOT_FOUND where the merchant has no such key, or it was revoked
  */
 export async function regenerateApiKey(
@@ -121,7 +120,7 @@ export async function regenerateApiKey(
 }
 
 /**
- * Ends a key and its tokens for ever. Doing it again changes nothing.
+ * Revokes a key and its tokens for ever. A repetition changes nothing.
  * @throws DomainError NOT_FOUND where the merchant has no such key
  */
 export async function revokeApiKey(

@@ -24,10 +24,10 @@ import { createTokens, type Tokens } from './tokens.ts'
 import { LruMap } from '../shared/lru-map.ts'
 import { sqlFunction } from '../database/sql-function.ts'
 
-/** `POST /auth` (see docs/design/rules.md#bounds). */
+/** The most attempts at `POST /auth` per key or address and window (see docs/design/rules.md#bounds). */
 export const authAttemptsMax = 20
 
-/** Everything that says who may come in. */
+/** The parts that decide who may use the service. */
 export interface Access {
   readonly pool: pg.Pool
   readonly master: MasterSecret
@@ -36,13 +36,16 @@ export interface Access {
   readonly lastUses: LastUses
   readonly passwords: Passwords
   readonly blocked: BlockedAddresses
-  /** Proxies whose `X-Forwarded-For` is believed: see `clientAddress`. */
+  /** Whether an address is a proxy whose `X-Forwarded-For` is believed: see `clientAddress`. */
   readonly isTrustedProxy: AddressMatcher
   readonly log: Log
   close(): void
 }
 
-/** @throws Error where the master secret does not fit the database */
+/**
+ * Opens the parts that decide who may use the service.
+ * @throws Error where the master secret does not fit the database
+ */
 export async function openAccess(options: {
   pool: pg.Pool
   master: MasterSecret
@@ -61,7 +64,7 @@ export async function openAccess(options: {
 }
 
 /**
- * Who sends this request; `null` where it does not say so at all.
+ * Finds the caller of a request; returns null for a request without an Authorization header.
  * @throws DomainError UNAUTHENTICATED, then ACCOUNT_INACTIVE, then ADDRESS_NOT_ALLOWED
  * @see docs/design/rules.md#sign-in-and-tokens
  */
@@ -84,7 +87,7 @@ export async function authenticate(
   return state.role === null ? bearer : asMember(bearer, state, state.role)
 }
 
-/** Why a caller may not come from where it does; null where it may. */
+/** Returns the reason why a caller may not come from its address; null where it may. */
 function addressProblem(
   whitelist: readonly string[],
   keyLimits: KeyLimitSet | null,
@@ -95,7 +98,7 @@ function addressProblem(
   return 'This API key or token is limited to other addresses.'
 }
 
-/** The person whose session it is, with what the role gives now: the token alone gives nothing. */
+/** Returns the person of a session, with the rights that the role gives now: the token alone gives none. */
 function asMember(bearer: Actor, { memberId }: CredentialState, role: Role): Actor {
   return { ...bearer, memberId, role, readsOnly: roles[role].readsOnly, scopes: scopesOf[role] }
 }
@@ -110,7 +113,7 @@ function isListOfScopes(names: unknown): boolean {
 
 const hoursWords = `must be a whole number of hours from ${limits.tokenHoursMin} to ${limits.tokenHoursMax}`
 
-/** What a caller of `POST /auth` sends. Nobody hears about a wrong wish before the key is known. */
+/** The request of a caller of `POST /auth`. Its options are checked only after the key is verified. */
 export const authenticateInput = z.object({
   apiKey: z.string().nullish(),
   apiSecret: z.string().nullish(),
@@ -127,7 +130,7 @@ export const authenticateInput = z.object({
     )
     .meta({ graphql: 'Float' })
     .nullish(),
-  /** Narrower ones than the key's. */
+  /** Limits that are narrower than those of the key. */
   limits: keyLimitsInput.nullish(),
 })
 export type AuthenticateInput = z.input<typeof authenticateInput>
@@ -136,19 +139,19 @@ export interface ExchangeResult {
   merchantId: number
   apiKeyId: number
   token: string
-  /** Seconds. */
+  /** The lifetime in seconds. */
   expiresIn: number
   expiresAt: Date
   scopes: readonly Scope[]
-  /** What it is limited to: the key's limits, or narrower ones. */
+  /** The limits of the token: those of the key, or narrower ones. */
   keyLimits: KeyLimitSet | null
-  /** For `rateLimitHeaders('auth', …)`. */
+  /** The state of the rate limit, for `rateLimitHeaders('auth', …)`. */
   rateLimit: RateLimitState
 }
 
 /**
- * Exchanges an API key and its secret for an access token.
- * Counts the attempt first; every refusal carries the count as `detail.rateLimit`, for the answer's headers.
+ * Exchanges an API key and its secret for an access token. It counts the attempt first; every refusal carries
+ * the count as `detail.rateLimit`, for the headers of the answer.
  * @throws DomainError RATE_LIMITED, CREDENTIALS_REJECTED, ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, FORBIDDEN,
  *   INVALID_INPUT, checked in this order
  * @see docs/design/rules.md#sign-in-and-tokens
@@ -167,7 +170,7 @@ export async function exchangeCredentials(
     new DomainError(code, message, { ...detail, rateLimit })
 
   if (!rateLimit.allowed) throw refusal('RATE_LIMITED', undefined, { retryAfterS: rateLimit.resetS })
-  // An unknown or revoked key takes the work of a wrong secret, and hears the same words.
+  // An unknown or revoked key takes as much work as a wrong secret and gets the same message.
   const isVerified =
     isApiSecret(secret) && secretMatches(access.master, secret, found?.isRevoked ? null : found)
   if (!found || !isVerified) {
@@ -209,9 +212,9 @@ interface FoundKey extends StoredSecret, KeyLimitSet {
 }
 
 /**
- * Always read from the database: an old pair is refused from the moment its successor is committed. For a key
- * that is unknown the oldest one is read instead, and thrown away: finding nothing would take less time, and
- * tell which keys there are (`npm run auth-timing`).
+ * Reads a key, always from the database: an old pair is refused from the moment when the new one is
+ * committed. For an unknown key the function reads the oldest one instead and drops it. Finding no row would
+ * take less time and so reveal which keys exist (`npm run auth-timing`).
  */
 async function findKey(pool: pg.Pool, key: string): Promise<FoundKey | null> {
   const { rows } = await pool.query<FoundKey & { isKnown: boolean }>({
@@ -235,7 +238,7 @@ async function findKey(pool: pg.Pool, key: string): Promise<FoundKey | null> {
   return rows[0]?.isKnown ? rows[0] : null
 }
 
-/** The scopes that are asked for and not held by the key. */
+/** Returns the scopes that the caller asks for and the key does not hold. */
 function lackingScopes(key: FoundKey, asked: readonly string[]): Scope[] {
   return [...new Set(asked)].filter(isScope).filter((scope) => !key.scopes.includes(scope))
 }
@@ -246,7 +249,10 @@ interface TokenOptions {
   keyLimits: KeyLimitSet | null
 }
 
-/** @throws DomainError INVALID_INPUT */
+/**
+ * Reads the options of a token. It lists the problems of all fields at once.
+ * @throws DomainError INVALID_INPUT
+ */
 async function readTokenOptions(key: FoundKey, input: AuthenticateInput): Promise<TokenOptions> {
   const [asked, keyLimits] = await readTogether(
     () => readInput(authenticateInput.omit({ limits: true }), input),
@@ -261,7 +267,9 @@ const recordLastUse = sqlFunction('record_last_use', {
   gives: 'void',
 })
 
-/** Notes when and from where each credential was last used: once a minute, and nobody waits for it. */
+/**
+ * Records when and from where each credential was last used: once a minute, without making the request wait.
+ */
 export class LastUses {
   readonly #pool: pg.Pool
   readonly #log: Log
@@ -272,7 +280,7 @@ export class LastUses {
     this.#log = log
   }
 
-  /** @param known when it was used, as far as this process has heard: other processes note it too */
+  /** @param known the time of the last use that this process knows; other processes record uses too */
   record(apiKeyId: number, known: Date | null, address: string | null): void {
     const now = Date.now()
     const at = Math.max(known?.getTime() ?? 0, this.#recordedAt.get(apiKeyId) ?? 0)
@@ -284,6 +292,6 @@ export class LastUses {
   }
 }
 
-/** How often it is noted that a credential was used. */
+/** The shortest time between two records of the use of a credential. */
 const everyMs = 60_000
 const { sessionIdleMs: idleMs } = limits

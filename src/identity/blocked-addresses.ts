@@ -7,19 +7,22 @@ import { takeHit } from '../limits/window.ts'
 import { LruMap } from '../shared/lru-map.ts'
 import { recordAccess } from './record-access.ts'
 
-/** Alerts of addresses that were turned away, in the window of `POST /auth`: of each and of all. Choice. */
+/**
+ * Alerts about refused addresses in the window of `POST /auth`: for one address, and for one merchant.
+ * Choice.
+ */
 const blockedAlertsPerAddressMax = 1
 const blockedAlertsPerMerchantMax = 10
 
 /**
- * Tells a merchant's log that somebody with a good credential came from an address off the whitelist
- * (`security_alert`, `ip_blocked`): once for each address in a while, of many addresses the first. Nobody
- * waits for it.
+ * Emits a `security_alert` (`ip_blocked`) when a caller with a valid credential came from an address that the
+ * whitelist does not contain. Each address gets one alert in a window; of many addresses only the first do.
+ * The refused request does not wait for it.
  */
 export class BlockedAddresses {
   readonly #pool: pg.Pool
   readonly #log: Log
-  /** What this process told of needs no look into the database. */
+  /** The addresses that this process has reported: they need no look into the database. */
   readonly #reportedAt = new LruMap<string, number>(limits.windowNamesMax)
 
   constructor(pool: pg.Pool, log: Log) {
@@ -52,5 +55,5 @@ export class BlockedAddresses {
   }
 }
 
-/** Choice: as long as attempts at a secret are counted. */
+/** Choice: as long as the window in which attempts to guess a secret are counted. */
 const windowMs = limits.authWindowMs

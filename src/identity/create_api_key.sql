@@ -1,5 +1,5 @@
--- Makes an API key of a merchant, or finds the one that the same request made before: `is_new` is false then.
--- Gives no row where there is no such merchant.
+-- Creates an API key of a merchant, or finds the one that the same request created before: `is_new` is false
+-- then. Returns no row where there is no such merchant.
 CREATE OR REPLACE FUNCTION create_api_key(
   merchant int, label text, granted text[], public_half text, hash bytea, pepper int, until timestamptz,
   payment_max bigint, day_max bigint, methods provider[], networks text[], issued_to int

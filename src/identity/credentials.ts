@@ -10,17 +10,18 @@ import type { Role } from './roles.ts'
 import { isExpired } from './tokens.ts'
 
 /**
- * How long what is known of a credential is believed: a revoked key, token or account is dead everywhere
- * within a second (see docs/design/rules.md#sign-in-and-tokens).
+ * The time for which the known state of a credential is used without a new query. It is short because a
+ * revoked key, token or account must be refused everywhere within a second
+ * (see docs/design/rules.md#sign-in-and-tokens).
  */
 export const credentialFreshMs = 400
 
-/** Why an actor may not go on. */
+/** The reason why an actor may not go on. */
 export type RevocationReason = 'UNAUTHENTICATED' | 'ACCOUNT_INACTIVE' | 'ADDRESS_NOT_ALLOWED'
 
 /**
- * Knows whether the keys behind valid tokens still live, never more than `credentialFreshMs` late.
- * Every key that is asked about while a query runs shares the next one: there is only one at a time.
+ * Knows whether the credentials behind valid tokens are still valid, at most `credentialFreshMs` late. All
+ * credentials that are asked for while a query runs share the next query: only one runs at a time.
  */
 export class CredentialWatch {
   readonly #pool: pg.Pool
@@ -39,7 +40,7 @@ export class CredentialWatch {
   }
 
   /**
-   * Makes sure that the actor's credential is current and its merchant active.
+   * Checks that the actor's credential is current and the merchant active.
    * @throws DomainError UNAUTHENTICATED, ACCOUNT_INACTIVE
    */
   async check(actor: Actor): Promise<CredentialState> {
@@ -50,10 +51,10 @@ export class CredentialWatch {
   }
 
   /**
-   * Calls the listener, once and within a second, when the actor may not go on: the token expired, the key
-   * was regenerated or revoked, the session ended, the merchant was deactivated, or the address taken off the
-   * whitelist.
-   * @returns what ends the watch
+   * Calls the listener once, within a second, when the actor may not go on: the token expired, the key was
+   * regenerated or revoked, the session ended, the merchant was deactivated, or the address was removed from
+   * the whitelist.
+   * @returns the function that ends the watch
    */
   onRevoked(
     actor: Actor,
@@ -65,7 +66,7 @@ export class CredentialWatch {
     return () => this.#watchers.delete(watcher)
   }
 
-  /** Forgets what this process knows about a key: the next question goes to the database. */
+  /** Forgets the state of a credential, so that the next check reads the database. */
   forget(apiKeyId: number): void {
     this.#known.delete(apiKeyId)
   }
@@ -83,7 +84,9 @@ export class CredentialWatch {
     return known.state
   }
 
-  /** Puts the key into the next query. What is known counts from now on, though the answer is younger. */
+  /**
+   * Adds the credential to the next query. The state's age counts from now on, although the answer is newer.
+   */
   #ask(apiKeyId: number): Promise<KeyState | null> {
     const waiting = this.#next.get(apiKeyId)
     if (waiting) return waiting.promise
@@ -112,7 +115,7 @@ export class CredentialWatch {
         const states = await loadStates(this.#pool, [...asked.keys(), ...aging.keys()])
         for (const [id, question] of asked) question.resolve(states.get(id) ?? null)
         for (const [id, known] of aging) {
-          // What was forgotten or asked again meanwhile must not become older.
+          // An entry that was forgotten or asked for again meanwhile must not be replaced by an older state.
           if (this.#known.get(id) !== known) continue
           this.#known.set(id, { ...known, askedAt, state: Promise.resolve(states.get(id) ?? null) })
         }
@@ -124,8 +127,8 @@ export class CredentialWatch {
   }
 
   /**
-   * The keys in use that will have to be asked about soon: they share a query that is made anyway, so that a
-   * busy service asks a few times a second and its requests find the answer.
+   * Returns the credentials in use whose state is soon too old. They share a query that runs in any case, so
+   * that a busy service runs a few queries a second and its requests find a fresh state.
    */
   #aging(asked: ReadonlyMap<number, unknown>): Map<number, Known> {
     const now = performance.now()
@@ -138,7 +141,7 @@ export class CredentialWatch {
     return aging
   }
 
-  /** Asks about every watched key in one query, and tells the listeners whose actor may not go on. */
+  /** Checks every watched credential in one query, and calls the listeners whose actor may not go on. */
   async #recheck(): Promise<void> {
     if (this.#watchers.size === 0 || this.#isRechecking) return
     this.#isRechecking = true
@@ -146,7 +149,8 @@ export class CredentialWatch {
       const groups = Map.groupBy(this.#watchers, (watcher) => watcher.actor.apiKeyId)
       await Promise.all([...groups].map(([apiKeyId, watchers]) => this.#recheckKey(apiKeyId, watchers)))
     } catch (error) {
-      // Whoever is watched stays: a database that cannot say who was revoked gives nobody data either.
+      // The watchers stay: while the database cannot say which credential was revoked, it gives out no data
+      // either.
       this.#log.warn({ err: error }, 'credentials could not be checked again')
     } finally {
       this.#isRechecking = false
@@ -163,8 +167,8 @@ export class CredentialWatch {
 }
 
 /**
- * Why a statement rejected its caller: reads the key, the account and the whitelist again.
- * @returns UNAUTHENTICATED or ADDRESS_NOT_ALLOWED
+ * Finds out why a statement rejected its caller: reads the key, the account and the whitelist again.
+ * @returns the refusal UNAUTHENTICATED or ADDRESS_NOT_ALLOWED
  * @throws DomainError UNAUTHENTICATED, ACCOUNT_INACTIVE
  */
 export async function whyTurnedAway(ctx: {
@@ -181,12 +185,12 @@ export async function whyTurnedAway(ctx: {
   return new DomainError('ADDRESS_NOT_ALLOWED')
 }
 
-/** What is true of a living credential at this moment. */
+/** The state of a valid credential at this moment. */
 export interface CredentialState {
-  /** Of a session: whose it is, and what role the person has now. */
+  /** The member of a session, and the role that the member has now (`role`); null for an API key. */
   memberId: number | null
   role: Role | null
-  /** The merchant's. */
+  /** The whitelist of the merchant's account. */
   whitelist: readonly string[]
   lastUsedAt: Date | null
 }
@@ -194,7 +198,7 @@ export interface CredentialState {
 interface KeyState extends CredentialState {
   merchantId: number
   version: number
-  /** Also: its time is over. */
+  /** True also where the credential has expired, or its session was idle for too long. */
   isRevoked: boolean
   isMerchantActive: boolean
 }
@@ -221,11 +225,11 @@ function addressRevocation(state: KeyState | null, address: string | null): Revo
   return isAddressAllowed(state?.whitelist ?? [], address) ? null : 'ADDRESS_NOT_ALLOWED'
 }
 
-/** A key that was used within this time will be used again. */
+/** Choice: a credential that was used within this time will probably be used again. */
 const inUseMs = 10_000
 const agingMax = 1_000
 
-/** Everybody waits for the one query: on a connection that went silent it must not wait for ever. */
+/** All requests wait for the one query: it must not wait for ever on a connection that has gone silent. */
 const queryTimeoutMs = 3_000
 
 async function loadStates(pool: pg.Pool, apiKeyIds: number[]): Promise<Map<number, KeyState>> {
@@ -245,7 +249,7 @@ async function loadStates(pool: pg.Pool, apiKeyIds: number[]): Promise<Map<numbe
     values: [apiKeyIds, limits.sessionIdleMs],
   }
   const { rows } = await pool.query<KeyState & { id: number }>(query).catch((error: Error) => {
-    // Only read: nothing was written, and the caller may come again.
+    // The query only reads: nothing was written, so that the caller may try again.
     const isLate = error.message === 'Query read timeout'
     throw isLate ? new DomainError('OVERLOADED', undefined, { retryAfterS: limits.overloadRetryS }) : error
   })

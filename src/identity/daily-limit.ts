@@ -2,21 +2,23 @@ import { compositeType, type TypedSql } from '../database/sql-function.ts'
 import type { Xof } from '../shared/money.ts'
 import { beyond, type KeyLimitSet } from './key-limits.ts'
 
-/** Whose allowance of the day a payment uses: the key's, and the token's where that is narrower. */
+/** The daily limit that a payment uses: the key's, and the token's where that is narrower. */
 export interface DailyLimit {
   apiKeyId: number
   tokenId: string
   maxPerDay: Xof
 }
 
-/** As an argument of an SQL function; null where the caller has no limit per day. */
+/**
+ * The type of a daily limit as an argument of an SQL function; null where the caller has no limit per day.
+ */
 export const dailyLimitType: TypedSql<DailyLimit | null> = compositeType<DailyLimit>('daily_limit', {
   apiKeyId: 'int',
   tokenId: 'uuid',
   maxPerDay: 'bigint',
 })
 
-/** @returns null where the caller has no limit per day */
+/** Returns the daily limit of a caller; null where it has none. */
 export function dailyLimitOf(actor: {
   keyLimits: KeyLimitSet | null
   tokenId: string
@@ -27,14 +29,14 @@ export function dailyLimitOf(actor: {
 }
 
 /**
- * Waits for the statement of a payment that uses an allowance.
- * @throws DomainError LIMIT_EXCEEDED, and whatever it throws
+ * Waits for the statement of a payment that uses a daily limit.
+ * @throws DomainError LIMIT_EXCEEDED, and every error of the statement
  */
 export async function withinDailyLimit<T>(statement: Promise<T>): Promise<T> {
   try {
     return await statement
   } catch (error) {
-    // `take_daily_limit` says how much is left.
+    // The error of `take_daily_limit` says how much is left.
     const { constraint, detail } = error as { constraint?: unknown; detail?: unknown }
     if (constraint !== 'daily_limit') throw error
     throw beyond('maxPerDay', `has ${String(detail)} XOF left of what it is limited to on this day (UTC)`)

@@ -4,8 +4,9 @@ const nonceBytes = 12
 const tagBytes = 16
 
 /**
- * Encrypts what the database keeps but must not know (AES-256-GCM): nonce, tag, then the encrypted text.
- * @param place names the row it belongs to; moved to another row it does not open
+ * Encrypts a value that the database stores but must not be able to read (AES-256-GCM): nonce, tag, then the
+ * encrypted text.
+ * @param aad names the row of the value; in another row it cannot be decrypted
  */
 export function encrypt(key: KeyObject, plain: Uint8Array, aad: string): Buffer {
   const nonce = randomBytes(nonceBytes)
@@ -14,7 +15,7 @@ export function encrypt(key: KeyObject, plain: Uint8Array, aad: string): Buffer 
   return Buffer.concat([nonce, cipher.getAuthTag(), encrypted])
 }
 
-/** @throws Error where it was altered, moved, or sealed under another key */
+/** @throws Error where the value was altered, moved to another row, or encrypted under another key */
 export function decrypt(key: KeyObject, encrypted: Uint8Array, aad: string): Buffer {
   const nonce = encrypted.subarray(0, nonceBytes)
   const tag = encrypted.subarray(nonceBytes, nonceBytes + tagBytes)

@@ -1,4 +1,5 @@
--- Whatever ends access waits here for the money under way, and makes what comes after it wait.
+-- A statement that ends access waits here until the money movements under way have ended, and makes later
+-- ones wait.
 CREATE OR REPLACE FUNCTION end_access() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN
@@ -18,6 +19,6 @@ CREATE OR REPLACE TRIGGER "session_access" BEFORE UPDATE OF "revoked_at", "merch
 CREATE OR REPLACE TRIGGER "merchant_access" BEFORE UPDATE OF "status" ON "merchant" FOR EACH ROW
   EXECUTE FUNCTION end_access('id');
 
--- A new whitelist waits for the statements that judged by the old one, as the end of a key does.
+-- A change of the whitelist waits for the statements that checked the old one, as the end of a key does.
 CREATE OR REPLACE TRIGGER "merchant_whitelist" BEFORE UPDATE OF ip_whitelist ON "merchant" FOR EACH ROW
   WHEN (OLD.ip_whitelist IS DISTINCT FROM NEW.ip_whitelist) EXECUTE FUNCTION end_access('id');

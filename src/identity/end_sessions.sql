@@ -1,4 +1,4 @@
--- Ends the sessions of a member; `kept`, where it is not null, stays.
+-- Ends all sessions of a member, except the session `kept` where that is not null.
 CREATE OR REPLACE FUNCTION end_sessions(member int, kept int) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE session SET revoked_at = now()

@@ -1,9 +1,9 @@
 /**
- * Whether a password is of those that are tried first. What people choose where twelve characters are asked
- * for is a common word or two, their own name or that of the shop, and then a year, a row of keys or a mark:
- * little is left once these are taken out. Choice: rules over a short table. They hold for every spelling and
- * for our own names, and there is no list of found passwords among our packages.
- * @param own names that belong to whoever chooses: as they are written, and each word of them
+ * Whether a password is easy to guess. People who must choose twelve characters take a common word or two,
+ * their own name or that of the shop, and then a year, a row of keys or a mark: little is left once these are
+ * removed. Choice: rules over a short table. They hold for every spelling and for our own names, and our
+ * packages contain no list of leaked passwords.
+ * @param own names that belong to the person who chooses: each name whole, and each word of it
  */
 export function isGuessable(password: string, own: readonly string[]): boolean {
   const names = own
@@ -19,7 +19,7 @@ export function isGuessable(password: string, own: readonly string[]): boolean {
     .replaceAll(/(\S{1,8}?)\1+/g, '$1')
     .replaceAll(/\S{3,}/g, withoutRuns)
     .replaceAll(/[^\p{L}\p{N}]/gu, '')
-  // Three words or more that do not belong together are many.
+  // Three or more unrelated words give enough combinations.
   return words.size <= wordsMax && Array.from(rest).length <= restMax
 }
 
@@ -28,7 +28,7 @@ const wordsMax = 2
 const restMax = 3
 const year = /(?:19|20)\d\d/g
 
-/** One spelling: small letters, without accents and what stands between words. */
+/** Returns the text in one spelling: in small letters, without accents and without separators. */
 function fold(text: string): string {
   return text
     .normalize('NFKD')
@@ -36,7 +36,10 @@ function fold(text: string): string {
     .replaceAll(/[\p{M}\s._-]/gu, '')
 }
 
-/** Any of these words, the longest first, also with digits and marks for letters (`p@ssw0rd`). */
+/**
+ * Returns a pattern of all these words, the longest first, also with digits and marks for letters
+ * (`p@ssw0rd`).
+ */
 function anyOf(words: readonly string[]): RegExp {
   const longestFirst = words.toSorted((a, b) => b.length - a.length)
   const patterns = longestFirst.map((word) =>
@@ -57,7 +60,7 @@ const lookalikes: Readonly<Record<string, string>> = {
   t: '[t7+]',
 }
 
-/** Takes out what lies side by side on a keyboard or in an alphabet, three characters or more of it. */
+/** Removes runs of three or more characters that are neighbours on a keyboard or in an alphabet. */
 function withoutRuns(text: string): string {
   let rest = ''
   for (let at = 0; at < text.length; ) {
@@ -94,7 +97,7 @@ function isRun(text: string): boolean {
   return runs.includes(text)
 }
 
-/** In French, English, and of this country; `mali`, `bamako` and given names are what is chosen here. */
+/** Common words in French, English and Mali: `mali`, `bamako` and given names are often chosen here. */
 const common = anyOf(
   `
   password passwort motdepasse passe passw pass mdp secret admin administrator administrateur root user

@@ -1,4 +1,4 @@
--- Keeps a new signing key, unless another process made the one of this name first.
+-- Stores a new signing key, unless another process stored one of this name first.
 CREATE OR REPLACE FUNCTION keep_signing_key(name text, public_half jsonb, encrypted bytea) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   INSERT INTO signing_key (kid, public_key, encrypted_private) VALUES (name, public_half, encrypted)

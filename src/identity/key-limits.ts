@@ -5,26 +5,29 @@ import type { Xof } from '../shared/money.ts'
 import { type Provider, providers } from '../shared/providers.ts'
 import { isWithin, networkEntry } from '../shared/ip-whitelist.ts'
 
-/** Highest limit that a key can have, and its addresses. Choice: a token of them stays a small header. */
+/**
+ * The highest limit that a key can have, and the most addresses. Choice: a token that carries them still fits
+ * into a header.
+ */
 const keyLimitMaxXof = 1_000_000_000_000
 const keyLimitAddressesMax = 20
 
 /**
- * What an API key or a token is limited to, `limits` of the interface; null is no limit. They never change: a
- * key that is regenerated keeps them, and a token has those of its key or narrower ones, signed.
+ * The limits of an API key or a token, `limits` of the interface; null is no limit. They never change: a key
+ * that is regenerated keeps them, and a token has those of its key or narrower ones, signed.
  */
 export interface KeyLimitSet {
-  /** Whole XOF of one deposit, refund or payout. */
+  /** The most that one deposit, refund or payout may have, in whole XOF. */
   maxPerPayment: Xof | null
   /**
-   * Whole XOF of deposits, refunds and payouts that are asked for on one UTC day of the service's clock.
-   * Choice: what was asked for counts, a scheduled payout on the day when it is made; what fails or is
-   * cancelled later gives nothing back. A key in the wrong hands cannot try its luck for ever.
+   * The most that deposits, refunds and payouts may have on one UTC day of the service's clock, in whole XOF.
+   * Choice: each payment counts when it is requested, a scheduled payout on the day of its request; a payment
+   * that fails or is cancelled later gives nothing back. So a stolen key cannot try for ever.
    */
   maxPerDay: Xof | null
-  /** The operators that it collects, pays and refunds by. */
+  /** The operators through which the key may collect, pay and refund. */
   paymentMethods: readonly Provider[] | null
-  /** Addresses and CIDR ranges that it is used from, on top of the account's whitelist. */
+  /** The addresses and CIDR ranges from which the key may be used; the account's whitelist applies too. */
   addresses: readonly string[] | null
 }
 
@@ -33,7 +36,9 @@ const amount = z
   .union([z.bigint(), z.int().transform(BigInt)], whole)
   .refine((value) => value >= 1 && value <= keyLimitMaxXof, whole)
 
-/** `limits`, as a caller wishes them; what is left out is null, and where all of it is, all is. */
+/**
+ * The input `limits` of a caller. A field that is left out becomes null; where all are null, so is the whole.
+ */
 export const keyLimitsInput = z
   .object(
     {
@@ -56,7 +61,7 @@ function listOf<T extends z.ZodType>(entry: T, words: string) {
   return list.transform((entries) => [...new Set(entries)]).nullish()
 }
 
-/** Limits that limit nothing are none. */
+/** Returns null for limits that are all null. */
 export function orNone({
   maxPerPayment,
   maxPerDay,
@@ -68,8 +73,8 @@ export function orNone({
 }
 
 /**
- * The limits of a token that its caller wishes narrower than those of the key.
- * @throws DomainError INVALID_INPUT that names each field of `limits` that is wider
+ * Computes the limits of a token from those of its key and the narrower ones that the caller asks for.
+ * @throws DomainError INVALID_INPUT that names each field of `limits` that is wider than the key's
  */
 export function narrow(key: KeyLimitSet, options: KeyLimitSet | null): KeyLimitSet | null {
   if (!options) return orNone(key)
@@ -98,9 +103,10 @@ export function narrow(key: KeyLimitSet, options: KeyLimitSet | null): KeyLimitS
 }
 
 /**
- * Judges a payment by the limits of its caller, but for the day's, which is judged where the money is set
- * aside (`DailyLimit`). After the fields were judged, for it goes by what they say; before references are.
- * @param payment.amount of money out; null where money comes in
+ * Checks a payment against the limits of its caller, except the daily one, which is checked where the money
+ * is set aside (`DailyLimit`). It runs after the fields were checked, because it uses them, and before
+ * references are.
+ * @param payment.amount the amount of money out; null where money comes in
  * @throws DomainError LIMIT_EXCEEDED
  */
 export function checkKeyLimits(
@@ -114,7 +120,7 @@ export function checkKeyLimits(
   }
 }
 
-/** What a payment is refused with that is beyond a limit of its caller. */
+/** Returns the refusal of a payment that is beyond a limit of its caller. */
 export function beyondKeyLimit(
   keyLimits: Pick<KeyLimitSet, 'maxPerPayment' | 'paymentMethods'> | null,
   limit: 'maxPerPayment' | 'paymentMethods',
@@ -127,7 +133,7 @@ export function beyondKeyLimit(
   )
 }
 
-/** What a payment is refused with that is beyond any limit of its caller. */
+/** Returns the refusal for any limit of a key. */
 export function beyond(limit: keyof KeyLimitSet, words: string): DomainError {
   return new DomainError('LIMIT_EXCEEDED', `This API key or token ${words}. Nothing was recorded.`, { limit })
 }

@@ -1,5 +1,5 @@
--- The scopes that an API key may keep while it is known to a member of a role. A viewer changes nothing, and
--- a key has no scope that only reads.
+-- The scopes that an API key may keep while a member of this role knows it. A viewer may change nothing, and
+-- no scope is limited to reading: the key keeps none.
 CREATE OR REPLACE FUNCTION key_scopes_of(role member_role) RETURNS text[] LANGUAGE sql IMMUTABLE
   SET search_path = public, pg_temp AS $$
   SELECT CASE role

@@ -2,18 +2,18 @@ import { randomBytes } from 'node:crypto'
 import { base32 } from './totp.ts'
 import { currentPepperId, hashSecret, type MasterSecret } from './secrets.ts'
 
-/** What an invitation or a reset is proven by: 256 random bits that only the letter has. */
+/** Makes the token of an invitation or of a password reset: 256 random bits that only the e-mail contains. */
 export function makeMemberToken(master: MasterSecret): { token: string; hash: Buffer } {
   const token = randomBytes(32).toString('base64url')
   return { token, hash: hashOfMemberToken(master, token) }
 }
 
-/** What the database keeps of it. */
+/** Returns the hash of a member's token, which the database stores instead of the token. */
 export function hashOfMemberToken(master: MasterSecret, token: string): Buffer {
   return hashSecret(token, master.pepper(currentPepperId))
 }
 
-/** Ten codes that stand in for a telephone that is lost, 50 random bits each, and what is kept of them. */
+/** Makes ten recovery codes for a member whose telephone is lost, 50 random bits each, and their hashes. */
 export function makeRecoveryCodes(
   master: MasterSecret,
   memberId: number,
@@ -26,7 +26,9 @@ export function makeRecoveryCodes(
 
 const recoveryCodes = 10
 
-/** In whatever letters and with whatever dashes it was typed. */
+/**
+ * Returns the hash of a recovery code. Small letters, dashes and spaces in the typed code make no difference.
+ */
 export function hashOfRecoveryCode(master: MasterSecret, memberId: number, typed: string): Buffer {
   const code = typed.toUpperCase().replaceAll(/[^A-Z2-7]/g, '')
   return hashSecret(`recovery:${memberId}:${code}`, master.pepper(currentPepperId))

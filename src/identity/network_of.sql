@@ -1,5 +1,5 @@
--- An address or range, IPv4 also where it is written as IPv6; null where the text is neither, as in
--- `ip-whitelist.ts`.
+-- Reads an address or range; an IPv4 address in IPv6 notation becomes IPv4. Returns null where the text is
+-- neither, as `ip-whitelist.ts` does.
 CREATE OR REPLACE FUNCTION network_of(entry text) RETURNS inet LANGUAGE plpgsql IMMUTABLE STRICT AS $$
 DECLARE
   network inet;

@@ -1,5 +1,5 @@
--- Signs a member in: the session, the end of the member's oldest sessions beyond `most`, and the event.
--- @returns the session's id
+-- Signs a member in: creates the session, ends the member's oldest sessions beyond `most`, and emits the
+-- event. @returns the session's id
 CREATE OR REPLACE FUNCTION open_session(
   merchant int, member int, email text, address text, hours int, most int
 ) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -2,15 +2,19 @@ import { argon2, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypt
 import { promisify } from 'node:util'
 import { DomainError } from '../shared/errors.ts'
 
-/** argon2id (OWASP's minimum): what one hash takes, how many are made at once, how many wait. */
+/**
+ * The bounds of argon2id (OWASP's minimum): the work of one hash, the most hashes at once, and the most that
+ * wait.
+ */
 export const passwordBounds = { memoryKib: 19_456, passes: 2, atOnceMax: 2, queueMax: 32 }
 
-/** What the database keeps of a password: `$argon2id$v=19$m=…,t=…,p=1,keyid=…$salt$hash` (PHC's form). */
+/** The stored form of a password: `$argon2id$v=19$m=…,t=…,p=1,keyid=…$salt$hash` (PHC's form). */
 export type PasswordHash = string
 
 /**
- * Hashes passwords with argon2id under a pepper, so that the database alone cannot be guessed at. Each takes
- * 19 MiB and tens of milliseconds on purpose: two are made at once, a bounded number waits.
+ * Hashes passwords with argon2id under a pepper, so that a stolen database alone is not enough to guess them.
+ * Each hash takes 19 MiB and tens of milliseconds on purpose: two are made at once, and a bounded number
+ * waits.
  */
 export class Passwords {
   readonly #pepper: KeyObject
@@ -21,7 +25,7 @@ export class Passwords {
     this.#pepper = pepper
   }
 
-  /** @throws DomainError OVERLOADED */
+  /** Hashes a password for storage. @throws DomainError OVERLOADED */
   async hash(password: string): Promise<PasswordHash> {
     const salt = randomBytes(saltBytes)
     const { memoryKib: memory, passes } = passwordBounds
@@ -30,8 +34,8 @@ export class Passwords {
   }
 
   /**
-   * Whether it is the password. `null`, of somebody who has none or is unknown, takes the same work and is
-   * never a match.
+   * Whether a password matches the stored hash. `null`, for a person who has no password or is unknown, takes
+   * the same work and never matches.
    * @throws DomainError OVERLOADED
    */
   async matches(password: string, stored: PasswordHash | null): Promise<boolean> {
@@ -43,7 +47,7 @@ export class Passwords {
   async #digest(password: string, nonce: Buffer, cost: { memory: number; passes: number }): Promise<Buffer> {
     if (this.#waiting.length >= passwordBounds.queueMax) throw new DomainError('OVERLOADED')
     if (this.#underWay >= passwordBounds.atOnceMax) {
-      // Whoever ends hands its place on.
+      // A hash that ends hands its slot to the next one that waits.
       await new Promise<void>((resolve) => this.#waiting.push(resolve))
     } else this.#underWay += 1
     try {
@@ -66,7 +70,7 @@ export class Passwords {
 const derive = promisify(argon2)
 const saltBytes = 16
 const digestBytes = 32
-/** The name of the pepper, in PHC's base 64. */
+/** The name of the pepper, in the base 64 of PHC. */
 const pepperId = 'MQ'
 
 interface Stored {
@@ -76,7 +80,7 @@ interface Stored {
   digest: Buffer
 }
 
-/** What stands for the password of somebody who has none. */
+/** Makes a random digest, which stands for the password of a person who has none. */
 function nobodys(): Stored {
   const { memoryKib: memory, passes } = passwordBounds
   return { memory, passes, salt: randomBytes(saltBytes), digest: randomBytes(digestBytes) }
@@ -94,7 +98,7 @@ function read(stored: PasswordHash): Stored | null {
   }
 }
 
-/** Base 64 as PHC has it: without padding. */
+/** Returns base 64 as PHC writes it: without padding. */
 function bare(bytes: Buffer): string {
   return bytes.toString('base64').replace(/=+$/, '')
 }

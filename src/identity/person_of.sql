@@ -1,5 +1,6 @@
--- The person of a session that lives, and the role as it is now; nobody where an API key calls. Whoever ends
--- the session, or changes the role, comes before this or waits for the verdict (`end_access`).
+-- The person of a session that is still valid, and the role that the person has now; no row where an API key
+-- calls. A statement that ends the session or changes the role either commits before this function runs, or
+-- waits until the caller's transaction has ended (`end_access`).
 CREATE OR REPLACE FUNCTION person_of(merchant int, credential int, credential_version int, address text
   DEFAULT '')
 RETURNS TABLE (member_id int, role member_role) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,

@@ -1,6 +1,6 @@
 import { sqlFunction, sqlType } from '../database/sql-function.ts'
 
-/** Tells the merchant's log of a change or use of its access: an event of this type, with these data. */
+/** Emits an event of this type and with these data about a change or use of the access to the account. */
 export const recordAccess = sqlFunction('record_access', {
   takes: {
     merchant: 'int',

@@ -1,4 +1,4 @@
--- Tells the merchant's log of what happened to its access. Of money nothing can be told here.
+-- Emits an event about the access to a merchant's account. It cannot emit an event about money.
 CREATE OR REPLACE FUNCTION record_access(merchant int, kind text, what jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN

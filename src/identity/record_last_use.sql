@@ -1,5 +1,5 @@
--- Notes when and from where a credential was last used, where the last note is older than `every_ms`. A
--- session that was idle for `idle_ms` is over: a process that still believes it alive does not revive it.
+-- Records when and from where a credential was last used, where the last record is older than `every_ms`. A
+-- session that was idle for `idle_ms` is over: a process that still takes it for valid does not revive it.
 CREATE OR REPLACE FUNCTION record_last_use(credential int, address text, every_ms int, idle_ms int)
   RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -1,5 +1,5 @@
--- Replaces both halves of an API key, once per request: `is_new` is false where the key has this public half
--- already. Gives no row where the merchant has no such key, or it was revoked.
+-- Replaces both halves of an API key, once per request: `is_new` is false where the key already has this
+-- public half. Returns no row where the merchant has no such key, or it was revoked.
 CREATE OR REPLACE FUNCTION regenerate_api_key(
   merchant int, api_key_id int, public_half text, hash bytea, pepper int, issued_to int
 ) RETURNS TABLE (id int, is_new boolean)

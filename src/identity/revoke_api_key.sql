@@ -1,4 +1,4 @@
--- Ends an API key for ever. Doing it again changes nothing. @returns null where the merchant has no such key
+-- Revokes an API key for ever. A repetition changes nothing. @returns null where the merchant has no such key
 CREATE OR REPLACE FUNCTION revoke_api_key(merchant int, api_key_id int) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE api_key SET revoked_at = coalesce(revoked_at, now())

@@ -2,11 +2,11 @@ import { type Scope, scopes } from './scopes.ts'
 
 interface RoleRow {
   scopes: readonly Scope[]
-  /** It sees what it may, and changes nothing but its own way of signing in. */
+  /** True if a member of the role may read, but change nothing except the own way of signing in. */
   readsOnly: boolean
-  /** Whether it may approve what waits for a person; `role_approves` says the same in SQL. */
+  /** Whether a member of the role may approve payments and changes; `role_approves` says the same in SQL. */
   approves: boolean
-  /** Whom it may invite, change and remove; with the scope `team`. */
+  /** The roles whose members it may invite, change and remove, with the scope `team`. */
   manages: readonly RoleName[]
 }
 
@@ -23,8 +23,8 @@ const money: readonly Scope[] = [
 ]
 
 /**
- * What each role may do, the highest first (see docs/design/rules.md#people). It is looked up whenever a
- * person asks for anything: no token carries more than the role has at that moment.
+ * The rights of each role, the highest first (see docs/design/rules.md#people). They are read at every
+ * request of a person: no token carries more than the role has at that moment.
  */
 export const roles = {
   owner: { scopes, readsOnly: false, approves: true, manages: ['owner', 'admin', 'finance', 'viewer'] },
@@ -35,7 +35,7 @@ export const roles = {
 
 export type Role = keyof typeof roles
 
-/** All of them, the highest first. */
+/** The names of all roles, the highest first. */
 export const roleNames = Object.keys(roles) as [Role, ...Role[]]
 
 /** Whether one role may do more than another. */

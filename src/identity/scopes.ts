@@ -1,5 +1,5 @@
 /**
- * What a token may be allowed to do: see docs/design/rules.md#scopes.
+ * The rights that a token may carry (see docs/design/rules.md#scopes).
  */
 export const scopes = [
   'pay',
@@ -15,7 +15,10 @@ export const scopes = [
 ] as const
 export type Scope = (typeof scopes)[number]
 
-/** What `POST /auth` grants where the caller names nothing (see docs/design/rules.md#sign-in-and-tokens). */
+/**
+ * The scopes that `POST /auth` grants where the caller names none
+ * (see docs/design/rules.md#sign-in-and-tokens).
+ */
 export const defaultScopes: readonly Scope[] = ['pay', 'deposit', 'balance']
 
 export function isScope(name: string): name is Scope {

@@ -15,7 +15,8 @@ import { Secret } from '../shared/secret.ts'
 
 /**
  * The one secret of an installation. Every other key is derived from it (HKDF-SHA-256, one purpose each), so
- * that one thing must be kept safe; with the database alone nobody guesses secrets or signs tokens.
+ * that only one secret must be kept safe. The database alone is not enough to guess secrets or to sign
+ * tokens.
  */
 export class MasterSecret {
   readonly #root: KeyObject
@@ -26,44 +27,44 @@ export class MasterSecret {
     this.#root = createSecretKey(root)
   }
 
-  /** The key under which API secrets are hashed; the row of a hash says which. */
+  /** Returns the key under which API secrets are hashed; the row of each hash names its pepper. */
   pepper(id: number): KeyObject {
     return createSecretKey(this.#derive(`api-secret-pepper:${id}`))
   }
 
-  /** What passwords are hashed with, besides their salt; the form of a hash says which. */
+  /** The key with which passwords are hashed, besides their salt; the form of a hash names its pepper. */
   get passwordPepper(): KeyObject {
     return createSecretKey(this.#derive('password-pepper:1'))
   }
 
-  /** Bytes that only this installation knows, always the same for the same request: see `pairFor`. */
+  /** Returns bytes that only this installation can derive, always the same for one request: see `pairFor`. */
   pairSeed(operationId: string): Buffer {
     return this.#derive(`api-key-pair:${operationId}`, 1_024)
   }
 
-  /** AES-256 key that seals what must be read again: see `encrypt.ts`. */
+  /** The AES-256 key for values that must be read again: see `encrypt.ts`. */
   get encryptionKey(): KeyObject {
     return createSecretKey(this.#derive('sealing'))
   }
 
-  /** The key from which the callback addresses given to operators are made. */
+  /** The key that makes the callback addresses given to operators. */
   get callbackSecret(): KeyObject {
     return createSecretKey(this.#derive('operator-callbacks'))
   }
 
-  /** The key from which the addresses of receipts are made; kept, for lists ask for many. */
+  /** The key that makes the addresses of receipts; kept in memory, because a list needs it for every row. */
   get receiptKey(): KeyObject {
     this.#receiptKey ??= createSecretKey(this.#derive('receipts'))
     return this.#receiptKey
   }
 
-  /** The key of `operatorIdentity`; kept, because each payment needs it. */
+  /** The key of `operatorIdentity`; kept in memory, because each payment needs it. */
   get identityKey(): KeyObject {
     this.#identityKey ??= createSecretKey(this.#derive('operator-identities'))
     return this.#identityKey
   }
 
-  /** The key that proves the heads of audit logs. */
+  /** The key that authenticates the chains and heads of audit logs. */
   get auditKey(): KeyObject {
     return createSecretKey(this.#derive('audit-log'))
   }
@@ -74,7 +75,7 @@ export class MasterSecret {
 }
 
 /**
- * The configured secret, or else the one kept in `secret.key` of the data folder, which is made when it is
+ * Opens the configured secret, or else the one in `secret.key` of the data folder, which is made when it is
  * missing. Processes that start at the same moment get the same one.
  * @throws Error where the file holds something else
  */
@@ -83,11 +84,11 @@ export async function openMasterSecret(configured: Secret | null, dataDir: strin
   const path = join(dataDir, 'secret.key')
   const text = (await readIfThere(path)) ?? (await makeSecretFile(dataDir, path))
   if (!/^[\w-]{43}\n$/.test(text)) throw new Error(`${path} is damaged: restore it from a backup.`)
-  // As text, so that the file's content may become the setting and the other way round.
+  // The text itself is the secret, so that the content of the file can become the setting, and the reverse.
   return new MasterSecret(Buffer.from(text.trim(), 'utf8'))
 }
 
-/** Which pepper hashes new secrets. */
+/** The id of the pepper that hashes new secrets. */
 export const currentPepperId = 1
 
 /** Both halves of an API key. */
@@ -97,8 +98,8 @@ export interface Pair {
 }
 
 /**
- * A pair for a request. One that came with an `Idempotency-Key` and is begun again gets the same pair: what
- * it made the first time is found by it, and its secret, which nobody kept, can be told.
+ * Makes the pair of a request. A repetition of a request with an `Idempotency-Key` gets the same pair: it
+ * finds the key that the first try created, and can show the secret although it was never stored.
  */
 export function pairFor(master: MasterSecret, operationId: string | null): Pair {
   if (operationId === null) return { key: makeApiKey(), secret: makeApiSecret() }
@@ -110,18 +111,20 @@ export function pairFor(master: MasterSecret, operationId: string | null): Pair 
 
 type Draw = (count: number) => Uint8Array
 
-/** A new public key, `mk_` and 22 letters or digits: 131 random bits. */
+/** Makes a public key, `mk_` and 22 letters or digits: 131 random bits. */
 export function makeApiKey(draw: Draw = randomBytes): string {
   return `mk_${randomBase62(22, draw)}`
 }
 
-/** A new secret, `ms_` and 49 letters or digits: 256 random bits and a CRC-32 that tells typing errors. */
+/**
+ * Makes a secret, `ms_` and 49 letters or digits: 256 random bits and a CRC-32 that detects typing errors.
+ */
 export function makeApiSecret(draw: Draw = randomBytes): Secret {
   const body = randomBase62(43, draw)
   return new Secret(`ms_${body}${checksum(body)}`)
 }
 
-/** As much of a key as says which one it is. */
+/** Returns the first characters of a key, enough to recognise it. */
 export function prefixOf(key: string): string {
   return key.slice(0, 8)
 }
@@ -135,20 +138,22 @@ export function isApiSecret(text: string): boolean {
 }
 
 /**
- * What the database keeps of a secret: its HMAC-SHA-256, 32 bytes.
- * Choice: no slow hash. Against 256 random bits it adds nothing, and it would let anyone busy us.
+ * Returns the stored form of a secret: its HMAC-SHA-256, 32 bytes. Choice: no slow hash. Against 256 random
+ * bits a slow hash adds nothing, and it would let any caller keep the service busy.
  */
 export function hashSecret(secret: string, pepper: KeyObject): Buffer {
   return createHmac('sha256', pepper).update(secret).digest()
 }
 
-/** What a key's row says about its secret. */
+/** The stored hash of a key's secret, and the id of its pepper. */
 export interface StoredSecret {
   secretHash: Uint8Array
   pepperId: number
 }
 
-/** Whether the secret is the stored one. `null`, an unknown key, takes the same work and is never a match. */
+/**
+ * Whether the secret is the stored one. `null`, for an unknown key, takes the same work and never matches.
+ */
 export function secretMatches(master: MasterSecret, secret: string, stored: StoredSecret | null): boolean {
   const { secretHash, pepperId } = stored ?? nobodys
   const matches = timingSafeEqual(hashSecret(secret, master.pepper(pepperId)), secretHash)
@@ -166,7 +171,10 @@ async function readIfThere(path: string): Promise<string | null> {
   }
 }
 
-/** Written whole beside the file, then linked to its name: who comes second finds the first one's whole. */
+/**
+ * Makes the file of the secret. It is written whole beside its final name and then linked to it: a process
+ * that comes second finds the whole file of the first.
+ */
 async function makeSecretFile(dataDir: string, path: string): Promise<string> {
   await mkdir(dataDir, { recursive: true })
   const draft = `${path}.${randomUUID()}`
@@ -183,9 +191,12 @@ async function makeSecretFile(dataDir: string, path: string): Promise<string> {
   return readFile(path, 'utf8')
 }
 
-/** The name must outlive a power cut too: keys hashed under a lost secret are lost with it. */
+/**
+ * Writes the folder to the disk, so that the file's name survives a power cut: keys hashed under a lost
+ * secret are lost with it.
+ */
 async function syncFolder(path: string): Promise<void> {
-  // Windows opens no folder as a file, and writes names through by itself.
+  // Windows cannot open a folder as a file, and writes names to the disk by itself.
   if (process.platform === 'win32') return
   const folder = await open(path, 'r')
   try {
@@ -201,7 +212,10 @@ function isCode(error: unknown, code: string): boolean {
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Bytes from 248 on are drawn again: 248 is a multiple of 62, so no letter comes up more often. */
+/**
+ * Draws letters and digits. Bytes from 248 on are drawn again: 248 is a multiple of 62, so that no letter is
+ * more frequent than another.
+ */
 function randomBase62(length: number, draw: Draw): string {
   let text = ''
   while (text.length < length) {
@@ -214,7 +228,7 @@ function randomBase62(length: number, draw: Draw): string {
   return text
 }
 
-/** CRC-32 in six base-62 digits. */
+/** Returns the CRC-32 of the text in six base-62 digits. */
 function checksum(body: string): string {
   let rest = crc32(body)
   let digits = ''

@@ -7,10 +7,10 @@ import { type Role, roles } from './roles.ts'
 import { rememberAddress } from '../limits/sign-in-waits.ts'
 import type { IssuedToken } from './tokens.ts'
 
-/** A session of a person ends after so long (see docs/design/rules.md#people). */
+/** The longest life of a person's session (see docs/design/rules.md#people). */
 const sessionHours = 12
 
-/** Whoever has proven to be a member. */
+/** A member whose credentials were verified. */
 export interface VerifiedMember {
   memberId: number
   merchantId: number
@@ -24,7 +24,7 @@ const insertSession = sqlFunction('open_session', {
 })
 
 /**
- * Signs a member in: the session, the address as a known one, and the event that tells of it.
+ * Signs a member in: creates the session, remembers its address, and emits the event of the sign-in.
  * @returns the session's id
  */
 export async function openSession(
@@ -44,7 +44,7 @@ export async function openSession(
   return id
 }
 
-/** Whether a member who was signed in before has never been so from this address, as far as is remembered. */
+/** Whether a member who has signed in before is new at this address, as far as sessions remember. */
 export async function isNewAddress(
   tx: pg.PoolClient,
   memberId: number,
@@ -59,7 +59,7 @@ export async function isNewAddress(
   return rows.length > 0 && !rows.some((known) => addressBlock(known.address) === here)
 }
 
-/** The access token of a session that is committed. What it allows is looked up with each request. */
+/** Issues the access token of a session after its commit. The rights are looked up at each request. */
 export function sessionToken(
   { tokens }: Pick<Access, 'tokens'>,
   { merchantId, role }: VerifiedMember,

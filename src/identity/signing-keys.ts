@@ -17,17 +17,19 @@ const keepSigningKey = sqlFunction('keep_signing_key', {
   gives: 'void',
 })
 
-/** The keys that sign access tokens, shared by every process over one database. */
+/** The keys that sign access tokens, shared by all processes that use one database. */
 export interface SigningKeys {
   /** The key that signs now. */
   readonly current: { kid: string; privateKey: KeyObject }
-  /** The public half of a key of ours; `null` where we never had it, or stopped believing it. */
+  /**
+   * Finds the public half of a signing key; `null` for a key that never existed, or is no longer accepted.
+   */
   find(kid: string): Promise<KeyObject | null>
 }
 
 /**
- * Loads the signing keys and makes the first one where there is none.
- * @throws Error where the master secret is not the one that the newest key was sealed with
+ * Loads the signing keys, and makes the first one where there is none.
+ * @throws Error where the newest key was encrypted under another master secret
  */
 export async function openSigningKeys(pool: pg.Pool, master: MasterSecret): Promise<SigningKeys> {
   let rows = await load(pool)
@@ -51,8 +53,8 @@ export async function openSigningKeys(pool: pg.Pool, master: MasterSecret): Prom
     async find(kid) {
       const key = known.get(kid)
       if (key) return key
-      // Another process may have made a key since. Whoever invents names makes us look once a second, no
-      // more.
+      // Another process may have made a key since. A caller that invents key names causes one reload a second
+      // at most.
       if (!loading) {
         if (performance.now() - loadedAt < reloadIntervalMs) return null
         loading = reload().finally(() => {
@@ -74,7 +76,9 @@ interface SigningKeyRow {
   retired: boolean
 }
 
-/** Newest first. A retired key is believed for as long as a token that it signed may live. */
+/**
+ * Loads the keys, the newest first. A retired key is accepted for as long as a token that it signed may live.
+ */
 async function load(pool: pg.Pool): Promise<SigningKeyRow[]> {
   const { rows } = await pool.query<SigningKeyRow>(
     `SELECT kid, public_key, encrypted_private, retired_at IS NOT NULL AS retired FROM signing_key
@@ -86,8 +90,9 @@ async function load(pool: pg.Pool): Promise<SigningKeyRow[]> {
 }
 
 /**
- * Keys are numbered, so that of several processes at their first start the table's primary key lets one win.
- * Whether one is missing and which number it gets are read in one statement: who is late makes none.
+ * Makes the first key. Keys are numbered, so that the table's primary key lets only one of several starting
+ * processes win. One statement reads both whether a key is missing and the next number: a process that comes
+ * late makes no key.
  */
 async function make(pool: pg.Pool, master: MasterSecret): Promise<void> {
   const { rows } = await pool.query<{ kid: string }>(
@@ -105,7 +110,10 @@ function publicKeys(rows: readonly SigningKeyRow[]): ReadonlyMap<string, KeyObje
   return new Map(rows.map((row) => [row.kid, createPublicKey({ key: row.public_key, format: 'jwk' })]))
 }
 
-/** A wrong master secret is told here, at the start: under it no API secret would match either. */
+/**
+ * Decrypts a private key. A wrong master secret is reported here, at the start: under it no API secret would
+ * match either.
+ */
 function openPrivate(master: MasterSecret, { kid, encrypted_private }: SigningKeyRow): KeyObject {
   try {
     return createPrivateKey({

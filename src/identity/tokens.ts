@@ -12,44 +12,45 @@ import { LruMap } from '../shared/lru-map.ts'
 import { isScope, type Scope } from './scopes.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
-/** What a token is made for. */
+/** The contents of a new token. */
 export interface Grant {
   merchantId: number
-  /** The credential: a key, or a session. */
+  /** The id of the credential: an API key, or a session. */
   apiKeyId: number
   apiKeyVersion: number
   scopes: readonly Scope[]
   keyLimits?: KeyLimitSet | null
-  /** 1 to 720. */
+  /** The lifetime in hours, from 1 to 720. */
   hours: number
 }
 
 export interface IssuedToken {
   token: string
-  /** Seconds. */
+  /** The lifetime in seconds. */
   expiresIn: number
   expiresAt: Date
 }
 
-/** Makes access tokens and reads them back. Their times follow the machine's clock, never the sandbox's. */
+/** Issues access tokens and verifies them. Their times follow the machine's clock, never the sandbox's. */
 export interface Tokens {
   issueToken(grant: Grant): Promise<IssuedToken>
   /**
-   * Who the token stands for. That its key still lives, and whether it is a person's session, is another
-   * question: see `credentials.ts`.
-   * @throws DomainError UNAUTHENTICATED where it is not a token of ours, or not of this time
+   * Returns the actor of a token. It does not say whether the credential is still valid, or belongs to a
+   * person: see `credentials.ts`.
+   * @throws DomainError UNAUTHENTICATED where the token was not issued here, or is not valid at this time
    */
   verifyToken(token: string): Promise<Actor>
 }
 
 export function createTokens(keys: SigningKeys): Tokens {
-  // Checking a signature costs as much as the rest of a request; a token is checked once and then recognized.
+  // Checking a signature costs as much as the rest of a request: each token is checked once and then kept.
   const verified = new LruMap<string, Actor>(limits.tokenCacheMax)
   return {
     issueToken: (grant) => issue(keys, grant),
     async verifyToken(token) {
       if (token.length > tokenLengthMax) throw new DomainError('UNAUTHENTICATED')
-      // By its digest, so that no usable token lies in memory for longer than its request.
+      // The cache is keyed by the token's digest, so that no usable token stays in memory longer than its
+      // request.
       const digest = hash('sha256', token, 'base64')
       const seen = verified.get(digest)
       if (!seen) {
@@ -64,29 +65,32 @@ export function createTokens(keys: SigningKeys): Tokens {
   }
 }
 
-/** Whether the actor's token has ended, by the machine's clock. */
+/** Whether the actor's token has expired, by the machine's clock. */
 export function isExpired(actor: Actor): boolean {
   return actor.expiresAt.getTime() + toleranceS * 1_000 <= Date.now()
 }
 
 /**
- * Both are the same for every node and survive a change of port or address: what ties a token to this service
- * is the signing key in its own database.
+ * The issuer and the audience are the same on every node, and survive a change of port or address: the
+ * signing key in the database is what ties a token to this service.
  */
 const issuer = 'merchant-payments'
 const audience = 'merchant-payments-api'
 
 const algorithm = 'EdDSA'
 const type = 'at+jwt'
-/** Ours have about 500 characters. */
+/** The longest token that is read; issued tokens have about 500 characters. */
 const tokenLengthMax = 4 * 1_024
-/** How far the clocks of two nodes may be apart. */
+/** The tolerated difference between the clocks of two nodes, in seconds. */
 const toleranceS = 5
 
-/** What an id of ours can be: one beyond it would break the query that everybody's keys share. */
+/** The range of a 32-bit id: a larger one would break the query that the keys of all requests share. */
 const id = z.int().positive().max(2_147_483_647)
 
-/** Amounts as numbers; what is left out does not limit. A limit that nobody understands opens nothing. */
+/**
+ * The limits in a token, with amounts as numbers; a limit that is left out does not apply. A token with an
+ * unknown limit is refused.
+ */
 const keyLimitsClaim = z.strictObject({
   maxPerPayment: z.int().transform(BigInt).nullable().default(null),
   maxPerDay: z.int().transform(BigInt).nullable().default(null),
@@ -146,7 +150,7 @@ async function verify(keys: SigningKeys, token: string): Promise<Actor> {
     merchantId: sub,
     apiKeyId: key,
     apiKeyVersion: kv,
-    // A scope that this version of the service does not know allows nothing.
+    // A scope that this version of the service does not know gives no right.
     scopes: new Set(scope.split(' ').filter(isScope)),
     keyLimits: keyLimits ?? null,
     tokenId: jti,
@@ -157,7 +161,10 @@ async function verify(keys: SigningKeys, token: string): Promise<Actor> {
   }
 }
 
-/** One algorithm, and keys from our own table alone: a token's `jwk`, `jku` or `x5u` is never read. */
+/**
+ * Verifies a token with one algorithm and with keys of the own table only: a token's `jwk`, `jku` or `x5u` is
+ * never read.
+ */
 async function verifiedPayload(keys: SigningKeys, token: string): Promise<unknown> {
   const keyOf = async ({ kid }: { kid?: string }): Promise<KeyObject> => {
     const key = typeof kid === 'string' ? await keys.find(kid) : null
@@ -171,7 +178,7 @@ async function verifiedPayload(keys: SigningKeys, token: string): Promise<unknow
       issuer,
       audience,
       clockTolerance: toleranceS,
-      // Also refuses a token from the future, and one that claims to live longer than we allow.
+      // Refuses also a token from the future, and one with a longer lifetime than the service grants.
       maxTokenAge: limits.tokenHoursMax * 3_600,
     })
     return payload

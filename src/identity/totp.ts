@@ -1,12 +1,12 @@
 import { createHmac } from 'node:crypto'
 
-/** Codes of six digits, a new one every 30 s, as authenticator applications make them (RFC 6238). */
+/** The period of a code: authenticator applications show a new one every 30 s (RFC 6238). */
 const stepMs = 30_000
 const digits = 6
-/** A telephone's clock may be so many steps off. */
+/** The steps by which a telephone's clock may be wrong. */
 const toleranceSteps = [0n, -1n, 1n]
 
-/** The code of a step (RFC 4226, section 5.3; HMAC-SHA-1 is what every application can). */
+/** Returns the code of a step (RFC 4226, section 5.3; every application supports HMAC-SHA-1). */
 export function totpCode(secret: Uint8Array, step: bigint): string {
   const counter = Buffer.alloc(8)
   counter.writeBigUInt64BE(step)
@@ -16,14 +16,14 @@ export function totpCode(secret: Uint8Array, step: bigint): string {
   return String(number % 10 ** digits).padStart(digits, '0')
 }
 
-/** The step whose code this is: the present one, the one before or the next; null where it is of none. */
+/** Finds the step that has this code: the present one, the one before or the next; null where none has it. */
 export function stepOfCode(secret: Uint8Array, code: string, nowMs: number = Date.now()): bigint | null {
   const present = BigInt(Math.floor(nowMs / stepMs))
   const steps = toleranceSteps.map((offset) => present + offset)
   return steps.find((step) => step >= 0n && totpCode(secret, step) === code) ?? null
 }
 
-/** What a telephone reads, as text or as a QR code: `otpauth://totp/…`. */
+/** Returns the address that a telephone reads, as text or as a QR code: `otpauth://totp/…`. */
 export function totpUri(issuer: string, account: string, secret: Uint8Array): string {
   const name = `${encodeURIComponent(issuer)}:${encodeURIComponent(account)}`
   const given = new URLSearchParams({ secret: base32(secret), issuer })
@@ -32,7 +32,7 @@ export function totpUri(issuer: string, account: string, secret: Uint8Array): st
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
-/** RFC 4648, without padding. */
+/** Encodes bytes in base 32 (RFC 4648), without padding. */
 export function base32(bytes: Uint8Array): string {
   const bits = Array.from(bytes, (byte) => byte.toString(2).padStart(8, '0')).join('')
   const parts = bits.match(/.{1,5}/g) ?? []

@@ -1,5 +1,5 @@
--- Whether the whitelist lets the address in; an empty one lets all in. An address that is not known (null) is
--- in no range.
+-- Whether the whitelist allows the address; an empty one allows every address. An address that is not known
+-- (null) is in no range.
 CREATE OR REPLACE FUNCTION whitelist_allows(whitelist text[], address text) RETURNS boolean
   LANGUAGE sql IMMUTABLE AS $$
   SELECT cardinality(whitelist) = 0

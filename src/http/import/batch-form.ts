@@ -10,8 +10,9 @@ import { readForm } from './form.ts'
 import { readRecipients } from './recipients.ts'
 
 /**
- * Reads the form of `POST /bulk/batches/import`: the recipients in its file, beside them `title`,
- * `payment_method`, `currency` and `dry_run`. One file is read at a time: what it unpacks into is held once.
+ * Reads the form of `POST /bulk/batches/import`: the recipients in its file, and the fields `title`,
+ * `payment_method`, `currency` and `dry_run`. The process reads one file at a time, so that the memory holds
+ * only one unpacked file.
  * @throws DomainError RATE_LIMITED, UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, INVALID_INPUT
  */
 export async function readBatchForm(ctx: Context, message: IncomingMessage): Promise<FormFields> {

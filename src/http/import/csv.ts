@@ -5,19 +5,22 @@ import { invalidInput } from '../../shared/input.ts'
 import { yieldIfBusy } from '../../shared/yield-if-busy.ts'
 import { fileProblem, type TableRow } from './row.ts'
 
-/** Lines of a table, empty ones included, and the bytes of one. Choice: time that strangers may take. */
+/**
+ * The most lines of a table, empty ones included, and the most bytes of one line. Choice: they bound the time
+ * that an unknown file takes.
+ */
 const importLinesMax = 50_000
 const importLineMaxBytes = 16 * 1_024
 
 /**
- * The lines of a CSV file as spreadsheets of any language write it: separated by commas, semicolons or tabs,
- * in UTF-8, UTF-16 or Windows-1252.
+ * Reads the lines of a CSV file as spreadsheets of any language write it: separated by commas, semicolons or
+ * tabs, in UTF-8, UTF-16 or Windows-1252.
  * @throws DomainError INVALID_INPUT that names the line, or the file
  */
 export async function* csvRows(file: Buffer): AsyncGenerator<TableRow, void> {
   const encoding = encodingOf(file)
   const head = new TextDecoder(encoding).decode(file.subarray(0, importLineMaxBytes)).trimStart()
-  // What a web page calls a spreadsheet is often a page itself.
+  // A file that a web page offers as a spreadsheet is often a page itself.
   if (head.startsWith('<')) throw fileProblem(`is a web page, not a table: ${expected}`)
   const parser = parse({
     delimiter: delimiterOf(head),
@@ -44,7 +47,7 @@ export async function* csvRows(file: Buffer): AsyncGenerator<TableRow, void> {
   }
 }
 
-/** What to send, in a sentence. */
+/** The advice on the file to send, as a part of a sentence. */
 export const expected = 'send the table as CSV or XLSX'
 
 interface Line {
@@ -52,26 +55,29 @@ interface Line {
   info: Info
 }
 
-/** A spreadsheet shows a line break within quotes inside a line; empty lines count. */
+/**
+ * Returns the number of a line as a spreadsheet shows it: a line break within quotes is part of its line, and
+ * empty lines count.
+ */
 function lineOf({ records, empty_lines }: Info): number {
   return records + empty_lines
 }
 
-/** Excel writes UTF-16 when it is asked for "Unicode text", and Windows-1252 when it is not asked. */
+/** Finds the encoding. Excel writes UTF-16 for "Unicode text", and Windows-1252 otherwise. */
 function encodingOf(file: Buffer): string {
   if (file[0] === 0xff && file[1] === 0xfe) return 'utf-16le'
   if (file.includes(0)) throw fileProblem(`is not a table: ${expected}`)
   return isUtf8(file) ? 'utf-8' : 'windows-1252'
 }
 
-/** That of the three separators which stands most often in the first line, quoted text apart. */
+/** Finds the separator: the one of the three that is most frequent in the first line outside of quotes. */
 function delimiterOf(head: string): string {
   const [first = ''] = head.replaceAll(/"[^"]*"/g, '').split(/[\r\n]/, 1)
   const often = (separator: string) => first.split(separator).length
   return [',', ';', '\t'].reduce((most, other) => (often(other) > often(most) ? other : most))
 }
 
-/** Small pieces, between which others have their turn. */
+/** Decodes the file in small pieces, so that other work can run between them. */
 async function* piecesOf(file: Buffer, encoding: string): AsyncGenerator<string, void> {
   const decoder = new TextDecoder(encoding)
   for (let at = 0; at < file.length; at += pieceBytes) {
@@ -83,5 +89,5 @@ async function* piecesOf(file: Buffer, encoding: string): AsyncGenerator<string,
   if (rest !== '') yield rest
 }
 
-/** Choice: some milliseconds of work, whatever stands in it. */
+/** Choice: some milliseconds of work for any content. */
 const pieceBytes = 4 * 1_024

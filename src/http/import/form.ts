@@ -4,14 +4,14 @@ import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 
-/** What a form brought: its texts by name, but for empty ones, and its file. */
+/** The content of a form: its texts by name, without empty ones, and its file. */
 export interface Form {
   texts: ReadonlyMap<string, string>
   file: Buffer
 }
 
 /**
- * Reads a form with one file, in the field `file`, as it comes in; other files are passed over.
+ * Reads a form with one file, in the field `file`, while it arrives; files in other fields are ignored.
  * @throws DomainError UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, INVALID_INPUT
  */
 export async function readForm(message: IncomingMessage): Promise<Form> {
@@ -26,15 +26,15 @@ export async function readForm(message: IncomingMessage): Promise<Form> {
       gather(message, openParser(type), { resolve, reject }),
     )
   } finally {
-    // Whoever answers passes over the rest.
+    // The handler drops the rest of the request after its answer (`passOver`).
     message.unpipe().pause()
   }
 }
 
-/** The file with what a form puts around it. */
+/** The largest body: the file, and the parts of the form around it. */
 const bodyMaxBytes = limits.recipientsBodyMaxBytes + 64 * 1_024
 
-/** Choice: our forms have four fields; a stranger's may have some more. */
+/** Choice: the form has four fields and a file; a form of another program may have some more. */
 const formLimits = {
   fileSize: limits.recipientsBodyMaxBytes,
   fieldSize: 2_048,
@@ -89,7 +89,7 @@ function gather(message: IncomingMessage, parser: BusboyInstance, { resolve, rej
     size += part.length
     if (size > bodyMaxBytes) reject(new DomainError('BODY_TOO_LARGE'))
   })
-  // Whoever hung up in the middle hears nothing, and is no fault of ours.
+  // A client that hung up in the middle gets no answer, and is no error of the service.
   message.once('error', () => reject(malformed()))
   message.once('close', () => {
     if (!message.complete) reject(malformed())
@@ -97,7 +97,7 @@ function gather(message: IncomingMessage, parser: BusboyInstance, { resolve, rej
   message.pipe(parser)
 }
 
-/** Makes room as bytes come, so that they are held once. */
+/** Appends bytes and enlarges the buffer as they come, so that the memory holds them only once. */
 function append(store: ArrayBuffer, part: Buffer): void {
   const at = store.byteLength
   store.resize(at + part.length)

@@ -3,19 +3,22 @@ import { invalidInput, snakeCase } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { type TableCell, fileProblem, type TableRow, type Unusable } from './row.ts'
 
-/** Recipients as a table has them, not judged yet, and where each stands. */
+/** The recipients as the table has them, not yet checked, with their places in the table. */
 export interface Listed {
   recipients: readonly Recipient[]
-  /** A problem in words of the table, with its column: `recipients[3].amount` → `lines[7].amount`. */
+  /** Names a problem by its line and column in the table: `recipients[3].amount` → `lines[7].amount`. */
   locate: (problem: FieldProblem) => FieldProblem
 }
 
-/** A value that is no text or number is refused by whoever judges it, as any of the wrong type is. */
+/**
+ * A recipient. The field's check refuses a value that is neither text nor number, as any other of the wrong
+ * type.
+ */
 type Recipient = Partial<Record<Field, TableCell>>
 
 /**
- * The columns that are read, as REST calls them, and what their titles may be: accents, case and spaces do
- * not matter.
+ * The columns that are read, under their REST names, with the titles that they may have: accents, case and
+ * spaces do not matter.
  */
 const titles = {
   name: ['name', 'nom'],
@@ -30,19 +33,20 @@ const optional: ReadonlySet<Field> = new Set(['currency', 'payment_method'])
 
 interface Column {
   at: number
-  /** As its first line calls it. */
+  /** The title of the column in the first line of the table. */
   title: string
 }
 
-/** The table's columns, and the first place behind those with a title. */
+/** The columns of the table, and the index of the first column after the last title. */
 interface Head {
   columns: ReadonlyMap<Field, Column>
   width: number
 }
 
 /**
- * Reads a table of recipients, CSV or XLSX by what is in it, whatever its name or type.
- * @throws DomainError INVALID_INPUT where it is no such table; what is wrong with a recipient is not judged
+ * Reads a table of recipients. Its content decides whether it is CSV or XLSX, not its name or type.
+ * @throws DomainError INVALID_INPUT where it is no such table; problems of single recipients are not checked
+ *   here
  */
 export async function readRecipients(file: Buffer): Promise<Listed> {
   let head: Head | null = null
@@ -65,10 +69,13 @@ export async function readRecipients(file: Buffer): Promise<Listed> {
   return { recipients, locate: (problem) => locate(problem, { recipients, lines, head }) }
 }
 
-/** Loaded when they are needed first: few processes ever read a file. */
+/**
+ * Reads the rows of the file. The readers are loaded at their first use, because few processes ever read a
+ * file.
+ */
 async function rowsOf(file: Buffer): Promise<AsyncIterable<TableRow>> {
   const signature = file.toString('latin1', 0, 4)
-  // Also what Excel locks with a password.
+  // A file that Excel protects with a password has this signature too.
   if (signature === '\xd0\xcf\x11\xe0') {
     throw fileProblem('is an old Excel file, or has a password: save it as XLSX or CSV, without one')
   }
@@ -76,7 +83,10 @@ async function rowsOf(file: Buffer): Promise<AsyncIterable<TableRow>> {
   return (await import('./csv.ts')).csvRows(file)
 }
 
-/** @throws DomainError INVALID_INPUT that names the columns which are missing, or stand twice */
+/**
+ * Reads the titles of the columns.
+ * @throws DomainError INVALID_INPUT that names the columns that are missing or occur twice
+ */
 function readHead({ cells }: TableRow): Head {
   const columns = new Map<Field, Column>()
   const problems: string[] = []
@@ -92,12 +102,12 @@ function readHead({ cells }: TableRow): Head {
     problems.push(`has no column ${titles[field].join(' or ')} in its first line`)
   }
   if (problems.length > 0) throw invalidInput(problems.map((message) => ({ field: 'file', message })))
-  // What has no title is no column: Excel leaves separators behind where something once stood.
+  // A column without a title is ignored: Excel keeps separators where cells once had a content.
   const last = cells.findLastIndex((cell) => typeof cell === 'object' || String(cell ?? '').trim() !== '')
   return { columns, width: last + 1 }
 }
 
-/** `Numéro ` → `numero`, `Payment method` → `payment_method`. */
+/** Returns a title in plain letters: `Numéro ` → `numero`, `Payment method` → `payment_method`. */
 function plain(title: string): string {
   return title
     .normalize('NFD')
@@ -115,7 +125,7 @@ function recipientOf({ cells, isHidden }: TableRow, { columns, width }: Head): R
   }
   if (isHidden) recipient.amount = { unusable: 'is in a hidden line: show the line, or delete it' }
   else if (cells.slice(width).some((cell) => typeof cell === 'string' && cell.trim() !== '')) {
-    // `1,500` without quotation marks is two fields, of which the first is another amount.
+    // Without quotation marks `1,500` is two fields, and the first one is a wrong amount.
     recipient.amount = { unusable: 'is in a line with more fields than the first line has' }
   }
   return recipient
@@ -123,7 +133,7 @@ function recipientOf({ cells, isHidden }: TableRow, { columns, width }: Head): R
 
 const readers: Readonly<Record<Field, (cell: string | number) => TableCell>> = {
   name: oneText,
-  // Excel makes a number of what looks like one, but none of these has a sign or a fraction.
+  // Excel turns digits into a number; a mobile number has neither a sign nor a fraction.
   account: (cell) =>
     typeof cell === 'number' && !/^\d+$/.test(String(cell))
       ? { unusable: 'must be a mobile number in Mali' }
@@ -137,7 +147,9 @@ function oneText(cell: string | number): string {
   return String(cell).trim()
 }
 
-/** `5000`, `5 000` and `5 000 F CFA`. What else it could mean is for nobody to guess. */
+/**
+ * Reads an amount: `5000`, `5 000` and `5 000 F CFA`. Any other form could be misunderstood and is refused.
+ */
 function amountOf(text: string): number | Unusable {
   const [, digits] =
     /^(\d{1,15}|\d{1,3}(?: \d{3}){1,4})(?: ?(?:F ?CFA|XOF|CFA|F))?$/i.exec(
@@ -167,7 +179,7 @@ function locate({ field, message: words }: FieldProblem, { recipients, lines, he
   return { field: `${line}.${title}`, message: `${reason}${where}` }
 }
 
-/** 0 → A, 26 → AA: as spreadsheets call their columns. */
+/** Returns the name of a column in a spreadsheet: 0 → A, 26 → AA. */
 function letterOf(column: number): string {
   const before = column < 26 ? '' : letterOf(Math.floor(column / 26) - 1)
   return before + String.fromCharCode(65 + (column % 26))

@@ -1,24 +1,24 @@
 import type { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 
-/** What stands in a cell: text, a number, or why nothing may be taken from it. */
+/** The content of a cell: text, a number, or the reason why it cannot be used. */
 export type TableCell = string | number | Unusable
 
-/** Nothing that can be read as what it is for: whoever judges the field refuses it, in these words. */
+/** A content that cannot be used for its field: the check of the field refuses it with these words. */
 export interface Unusable {
   unusable: string
 }
 
-/** A line of a table in which something stands, with the number that a spreadsheet shows beside it. */
+/** A line of a table that is not empty, with the number that a spreadsheet shows beside it. */
 export interface TableRow {
   line: number
-  /** By column; what is empty may be missing. */
+  /** The cells by column; an empty one may be missing. */
   cells: readonly (TableCell | undefined)[]
-  /** People who look at the sheet do not see it. */
+  /** True if the line is hidden from people who look at the sheet. */
   isHidden: boolean
 }
 
-/** A refusal of the file as a whole. */
+/** Makes the refusal of a whole file. */
 export function fileProblem(message: string): DomainError {
   return invalidInput([{ field: 'file', message }])
 }

@@ -1,12 +1,15 @@
 import { zipOf } from './zip.ts'
 
-/** Which table to begin with: in whose words, and what for. */
+/** The options of a template: its language, and whether it is for a sandbox. */
 export interface TemplateOptions {
   language: 'fr' | 'en'
   isSandbox: boolean
 }
 
-/** As the spreadsheets of that language open it: French ones part fields by semicolons. */
+/**
+ * Makes a CSV file in the form that spreadsheets of that language open: French ones separate fields by
+ * semicolons.
+ */
 export function csvTemplate(options: TemplateOptions): Buffer {
   const separator = options.language === 'fr' ? ';' : ','
   const lines = linesOf(options).map((cells) => `${cells.join(separator)}\r\n`)
@@ -40,8 +43,9 @@ export function xlsxTemplate(options: TemplateOptions): Buffer {
 }
 
 /**
- * The titles and two examples. Those of a sandbox can be sent as they are; elsewhere a number could be
- * somebody's: whoever forgets an example hears of it, and nobody is paid.
+ * Returns the titles and two examples. The examples of a sandbox can be sent unchanged. Elsewhere their
+ * numbers are no real ones, which could belong to a person: a merchant who forgets to remove an example gets
+ * an error, and no payment is made.
  */
 function linesOf({ language, isSandbox }: TemplateOptions): (string | number)[][] {
   const [one, two] = isSandbox ? ['70 00 00 01', '70 00 00 02'] : ['7X XX XX XX', '7X XX XX XX']

@@ -13,7 +13,10 @@ const kinds: Readonly<Record<string, { contentType: string; make: (options: Temp
   },
 }
 
-/** Tables to fill in and send to `POST /bulk/batches/import`, in the reader's language. */
+/**
+ * Makes the rows of the template tables, which a person fills in and sends to `POST /bulk/batches/import`;
+ * they are in the reader's language.
+ */
 export function templateRows({ config }: Services, schema: GraphQLSchema): RouteRow[] {
   const isSandbox = config.mode === 'sandbox'
   return Object.entries(kinds).map(([extension, { contentType, make }]) =>

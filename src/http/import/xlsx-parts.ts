@@ -3,13 +3,13 @@ import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 import { limits } from '../../shared/limits.ts'
 import { fileProblem } from './row.ts'
 
-/** The parts of a workbook by their paths, as bytes; null where there is none. */
+/** Reads a part of a workbook by its path, as bytes; null where there is none. */
 export type Parts = (path: string) => AsyncIterable<Buffer> | null
 
 /**
- * Finds the parts of a workbook. What they unpack into is bounded before it is unpacked: more than the
- * archive says never comes out of it.
- * @throws Error where this is no archive; its parts, where they are damaged
+ * Finds the parts of a workbook. Their unpacked size is checked before they are unpacked: a part never gives
+ * more bytes than the archive states.
+ * @throws Error where the file is no archive; reading a damaged part throws too
  */
 export async function openParts(file: Buffer): Promise<Parts> {
   const archive = await fromBufferPromise(file)
@@ -33,7 +33,7 @@ export async function openParts(file: Buffer): Promise<Parts> {
 
 async function* unpack(archive: ZipFile, entry: Entry): AsyncGenerator<Buffer, void> {
   const parts = await archive.openReadStreamPromise(entry)
-  // An error that comes when nobody reads any more is nobody's.
+  // An error after the reader has stopped reading is ignored.
   parts.on('error', () => {})
   let sum = 0
   for await (const part of parts as AsyncIterable<Buffer>) {
@@ -43,5 +43,5 @@ async function* unpack(archive: ZipFile, entry: Entry): AsyncGenerator<Buffer, v
   if (sum !== entry.crc32) throw new Error('a part is not what it was')
 }
 
-/** A large workbook has some hundred. */
+/** The most parts of a workbook. A large one has some hundred. */
 const partsMax = 2_000

@@ -5,8 +5,8 @@ import { openParts, type Parts } from './xlsx-parts.ts'
 import { type Effort, hearXml, type Listener, readXml } from './xml.ts'
 
 /**
- * The lines of the first sheet that a workbook shows. Nothing is worked out: a formula is no value, whatever
- * it gave when somebody looked last.
+ * Reads the lines of the first visible sheet of a workbook. It computes no formula: a formula counts as no
+ * value, even where the file has its last result.
  * @throws DomainError INVALID_INPUT that names the file
  */
 export async function* xlsxRows(file: Buffer): AsyncGenerator<TableRow, void> {
@@ -20,13 +20,13 @@ export async function* xlsxRows(file: Buffer): AsyncGenerator<TableRow, void> {
     const rows: TableRow[] = []
     for await (const _ of readXml(sheet, sheetListener(rows, book), effort)) yield* rows.splice(0)
   } catch (error) {
-    // A file that somebody sent: whatever is wrong with it is no fault of ours.
+    // The file comes from a client: any error in it is no error of the service.
     if (error instanceof DomainError) throw error
     throw fileProblem('is not an XLSX workbook, or is damaged: save it again')
   }
 }
 
-/** What the cells of all sheets refer to. */
+/** The parts of a workbook to which the cells of all sheets refer. */
 interface Book {
   texts: readonly string[]
   dateStyles: ReadonlySet<number>
@@ -57,7 +57,7 @@ async function findSheet(parts: Parts, effort: Effort): Promise<string> {
   return new URL(target, 'file:///xl/').pathname.slice(1)
 }
 
-/** The texts that the cells of a workbook share, by their numbers. */
+/** Reads the texts that the cells of a workbook share, by their numbers. */
 async function readTexts(parts: Parts, effort: Effort): Promise<string[]> {
   const texts: string[] = []
   const shared = parts('xl/sharedStrings.xml')
@@ -80,7 +80,7 @@ function tooMany(max: number, what: string): DomainError {
   return fileProblem(`has more than ${max} ${what}: keep only the table in it`)
 }
 
-/** Gathers what stands in `t` and `v`, but for how a word is pronounced. */
+/** Makes a listener that gathers the text of `t` and `v`, without the phonetic text of a word. */
 function textListener() {
   let text = ''
   let isHeard = false
@@ -107,7 +107,7 @@ function textListener() {
   }
 }
 
-/** The styles that show a number as a date or a time. */
+/** Reads the styles that show a number as a date or a time. */
 async function readDateStyles(parts: Parts, effort: Effort): Promise<Set<number>> {
   const dates = new Set<number>()
   const styles = parts('xl/styles.xml')
@@ -132,15 +132,18 @@ async function readDateStyles(parts: Parts, effort: Effort): Promise<Set<number>
   return dates
 }
 
-/** The formats of dates and times that every workbook has (ECMA-376, part 1, 18.8.30). */
+/** The numbers of the date and time formats that every workbook has (ECMA-376, part 1, 18.8.30). */
 const dateFormats = /^(?:1[4-9]|2[0-2]|2[7-9]|3[0-6]|4[5-7]|5[0-8])$/
 
-/** Text, colours and spaces apart, only dates and times have such letters. */
+/**
+ * Whether a format shows a date or a time: apart from text, colours and spaces, only those formats have such
+ * letters.
+ */
 function showsDate(format: string): boolean {
   return /[dmyhs]/i.test(format.replaceAll(/"[^"]*"|\[[^\]]*\]|[\\_*]./g, ''))
 }
 
-/** Turns what is heard of a sheet into rows. */
+/** Makes a listener that turns the tags of a sheet into rows. */
 function sheetListener(rows: TableRow[], book: Book): Listener {
   let row: { line: number; cells: (TableCell | undefined)[]; isHidden: boolean } = emptyRow(0, false)
   let column = -1
@@ -180,13 +183,16 @@ interface RawCell {
   text: string
 }
 
-/** What a cell shows; undefined where it is empty. @throws Error where it says what no workbook says */
+/**
+ * Returns the value that a cell shows; undefined where it is empty.
+ * @throws Error where the cell has a content that no workbook has
+ */
 function cellOf(
   { type, style, isFormula, text }: RawCell,
   { texts, dateStyles }: Book,
 ): TableCell | undefined {
   if (isFormula) {
-    // Lines that are made ready in advance show nothing until they are used.
+    // The formulas of lines prepared in advance show no text until the line is used.
     return type === 'str' && text.trim() === ''
       ? undefined
       : { unusable: 'is a formula: replace it by its value' }
@@ -213,7 +219,7 @@ function lineNumber(given: string | undefined, before: number): number {
   return line
 }
 
-/** `B7` → 1. */
+/** Returns the index of a cell's column: `B7` → 1. */
 function columnNumber(given: string | undefined, before: number): number {
   const [, letters] = /^([A-Z]{1,3})\d+$/.exec(given ?? '') ?? []
   if (given !== undefined && letters === undefined) throw new Error('no cell')
@@ -224,8 +230,11 @@ function columnNumber(given: string | undefined, before: number): number {
   return column
 }
 
-/** A sheet ends there. */
+/** The most lines and columns of a sheet. */
 const linesMax = 1_048_576
 const columnsMax = 16_384
-/** More than any field of ours may have: what is too long stays too long. */
+/**
+ * The longest text that is kept: longer than any field may be, so that a text that is too long stays too
+ * long.
+ */
 const textLengthMax = 2 * limits.beneficiaryNameLengthMax

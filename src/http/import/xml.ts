@@ -1,30 +1,30 @@
 import sax from 'sax'
 import { fileProblem } from './row.ts'
 
-/** Who hears what stands in an XML text, by names without their prefixes. */
+/** A listener to the tags and texts of an XML text, by names without their prefixes. */
 export interface Listener {
   open?: (name: string, attributes: Readonly<Record<string, string>>) => void
-  /** Long text comes in parts. */
+  /** Gets a text; a long one comes in parts. */
   text?: (text: string) => void
   close?: (name: string) => void
 }
 
-/** Processor time that one workbook may take. Choice: four times that of the largest that is taken. */
+/** The most processor time of one workbook. Choice: four times that of the largest accepted one. */
 export const importBounds = { readMaxMs: 4_000 }
 
-/** The processor time that reading a file has taken so far. */
+/** The processor time that reading one file has taken so far. */
 export interface Effort {
   usedMs: number
 }
 
 /**
- * Reads an XML text part by part; between two of them its reader takes what the listener has gathered.
- * Nothing is kept of what was read: no depth, number or length in it makes this hold more than some
- * kilobytes.
- * @param effort of the whole file: the time of this text is added to it
+ * Reads an XML text part by part; between two parts the caller can take the values that the listener has
+ * gathered. It keeps no text that it has read: no depth, number or length in the text makes it hold more than
+ * some kilobytes.
+ * @param effort the effort of the whole file, to which the time of this text is added
  * @throws DomainError INVALID_INPUT where the file takes more than `importBounds.readMaxMs`
- * @throws Error where it is not well-formed, has a document type (which could define entities), or is of a
- *   shape that no workbook has
+ * @throws Error where the text is not well-formed, has a document type (which could define entities), or has
+ *   a form that no workbook has
  */
 export async function* readXml(
   parts: AsyncIterable<Buffer>,
@@ -47,7 +47,9 @@ export async function* readXml(
   yield
 }
 
-/** What sax calls. Its own stack and attributes are all that grows with a text: both are bounded here. */
+/**
+ * Returns the handlers for sax. Only its stack and its attributes grow with a text: both are bounded here.
+ */
 function handlersFor(listener: Listener) {
   let depth = 0
   let attributesOfTag = 0
@@ -74,7 +76,7 @@ function handlersFor(listener: Listener) {
   }
 }
 
-/** Reads an XML text whole. */
+/** Reads a whole XML text for a listener. */
 export async function hearXml(
   parts: AsyncIterable<Buffer>,
   listener: Listener,
@@ -87,6 +89,6 @@ function localName(name: string): string {
   return name.slice(name.indexOf(':') + 1)
 }
 
-/** Workbooks are a dozen levels deep, with two dozen attributes. */
+/** The deepest nesting and the most attributes. Workbooks have a dozen levels and two dozen attributes. */
 const depthMax = 100
 const attributesMax = 100

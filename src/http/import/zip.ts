@@ -1,6 +1,6 @@
 import { crc32, deflateRawSync } from 'node:zlib'
 
-/** A ZIP archive of some small texts, by their paths (PKWARE's APPNOTE, 4.3). */
+/** Makes a ZIP archive of some small texts, by their paths (PKWARE's APPNOTE, 4.3). */
 export function zipOf(texts: Readonly<Record<string, string>>): Buffer {
   const entries: Buffer[] = []
   const directory: Buffer[] = []
@@ -9,7 +9,7 @@ export function zipOf(texts: Readonly<Record<string, string>>): Buffer {
     const name = Buffer.from(path)
     const bytes = Buffer.from(text)
     const packed = deflateRawSync(bytes)
-    // Version 2.0; deflated; the first day that the format knows.
+    // Version 2.0; deflated; the earliest date that the format can have.
     const facts = numbers([20, 2], [0, 2], [8, 2], [0, 2], [0x21, 2], [crc32(bytes), 4], [packed.length, 4])
     const sizes = numbers([bytes.length, 4], [name.length, 2], [0, 2])
     const entry = Buffer.concat([numbers([0x04034b50, 4]), facts, sizes, name, packed])
@@ -24,7 +24,7 @@ export function zipOf(texts: Readonly<Record<string, string>>): Buffer {
   return Buffer.concat([...entries, index, end])
 }
 
-/** Numbers of so many bytes each, the least byte first. */
+/** Writes numbers in the given count of bytes, the lowest byte first. */
 function numbers(...given: readonly (readonly [value: number, bytes: number])[]): Buffer {
   return Buffer.concat(
     given.map(([value, bytes]) => {

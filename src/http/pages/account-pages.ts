@@ -11,21 +11,21 @@ interface Words {
   done: string
   password: string
   again: string
-  /** What is wrong, where it is: at a field, or below all. */
+  /** The messages for problems, shown at a field or below the form. */
   short: string
   easy: string
   differ: string
   token: string
   broken: string
   scriptless: string
-  /** Refusals of a right form, by their codes. */
+  /** The refusals of a form without mistakes, by their codes. */
   refusals: Readonly<Record<string, string>>
 }
 
-/** A page that a letter leads to: somebody chooses a password. */
+/** A page to which an e-mail links: a person chooses a password there. */
 interface PasswordPage {
   path: string
-  /** The mutation that it sends, and the type of its input. */
+  /** The name of the mutation that the page sends, and the type of its input. */
   mutation: string
   input: string
   words: Record<PageLanguage, Words>
@@ -96,8 +96,9 @@ const pages: readonly PasswordPage[] = [
 ]
 
 /**
- * The pages that letters lead to. What a letter proves stands behind the `#` and goes to GraphQL alone, which
- * takes the steps of `enter.ts`: the page is the same for everybody, and reads nothing.
+ * Makes the pages to which e-mails link. The token of an e-mail stands behind the `#` of the address and goes
+ * to GraphQL alone, which takes the steps of `enter.ts`: the page itself is the same for every visitor and
+ * reads no data.
  */
 export function accountPages(): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()

@@ -4,21 +4,21 @@ import { join } from 'node:path'
 import { Hono } from 'hono'
 import type { HttpBindings } from '../request.ts'
 
-/** A file that pages load, under a name that changes with what it says. */
+/** Reads a file that pages load. Its name changes with its content. */
 function asset(file: string, type: string) {
   const content = readFileSync(join(import.meta.dirname, 'assets', file), 'utf8')
   const hash = createHash('sha256').update(content).digest('hex').slice(0, 12)
   return { path: `assets/${hash}-${file}`, content, type }
 }
 
-/** What pages load beside themselves; `path` is from the top of the service, without a slash. */
+/** The files that pages load; `path` is from the top of the service, without a slash. */
 export const assets = {
   style: asset('pages.css', 'text/css; charset=utf-8'),
   paymentLink: asset('payment-link.js', 'text/javascript; charset=utf-8'),
   people: asset('people.js', 'text/javascript; charset=utf-8'),
 }
 
-/** Their files: they never change, and may be kept for a year. */
+/** Makes the routes of these files: a file under one name never changes, and may be cached for a year. */
 export function assetRoutes(): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   for (const { path, content, type } of Object.values(assets)) {

@@ -2,10 +2,12 @@ import { LruMap } from '../../shared/lru-map.ts'
 import type { HtmlPart } from './layout.ts'
 import { type FormView, formPage, type PageReader } from './payment-link-views.ts'
 
-/** Forms of links that are kept as they were drawn. Choice: some megabytes at most. */
+/** The number of drawn forms of links that are kept. Choice: some megabytes at most. */
 const drawnFormsMax = 1_000
 
-/** A page: its text, or the bytes of it, each a character, which Node sends in one write with the head. */
+/**
+ * A drawn page: its text, or its bytes as one character each, which Node sends in one write with the head.
+ */
 export type Drawn = { text: HtmlPart } | { bytes: string }
 
 export async function drawForm(reader: PageReader, view: FormView): Promise<Drawn> {
@@ -13,9 +15,9 @@ export async function drawForm(reader: PageReader, view: FormView): Promise<Draw
 }
 
 /**
- * Draws the forms of links that nobody has sent yet, each once for as long as it says the same: one that is
- * kept is found by all that it says. (Number ranges are the service's own and never change.) Each reader's
- * has a token of its own.
+ * Makes a function that draws the empty form of a link, and keeps it while its content stays the same: all
+ * values that it shows are its key. (Number ranges belong to the service and never change.) Each visitor's
+ * form has a token of its own.
  */
 export function rememberForms(): typeof drawForm {
   const drawn = new LruMap<string, readonly [before: string, after: string]>(drawnFormsMax)

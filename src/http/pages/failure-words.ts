@@ -20,7 +20,7 @@ const unspecified: Said = {
   en: 'Your operator did not confirm this payment.',
 }
 
-/** Why a payment did not work, said to whoever was paying; merchants read it in `failureReasons`. */
+/** The reason why a payment failed, in words for the payer; merchants read it in `failureReasons`. */
 export const failureWords: Readonly<Record<FailureReason, Said>> = {
   PAYER_DECLINED: { fr: 'Vous avez refusé ce paiement.', en: 'You declined this payment.' },
   PAYER_TIMEOUT: {
@@ -79,7 +79,7 @@ export const failureWords: Readonly<Record<FailureReason, Said>> = {
     fr: 'Votre opérateur ne répond pas. Réessayez plus tard.',
     en: 'Your operator does not answer. Try again later.',
   },
-  // Of reversals and payouts: no payer meets them.
+  // The reasons of reversals and payouts, which no payer sees.
   NOT_REVERSIBLE: unspecified,
   ALREADY_REVERSED: unspecified,
   INSUFFICIENT_BALANCE: unspecified,

@@ -11,7 +11,10 @@ import { type PageLanguage, languageOf, page } from './layout.ts'
 import { mailPage, mayReadMail } from './mail.ts'
 import { accountPages } from './account-pages.ts'
 
-/** Of every page that does not say otherwise: it loads its style, and nobody lists or frames it. */
+/**
+ * The headers of every page that sets no others: it may load only its style, search engines do not list it,
+ * and no page may frame it.
+ */
 const safety = {
   'Content-Security-Policy':
     "default-src 'none'; style-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
@@ -20,7 +23,7 @@ const safety = {
   'X-Robots-Tag': 'noindex, nofollow',
 }
 
-/** The first page of the service, and its schema as text. */
+/** Makes the first page of the service, and the page with its schema as text. */
 export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   app.use(async (c, next) => {

@@ -5,8 +5,9 @@ import { assets } from './assets.ts'
 export type PageLanguage = 'fr' | 'en'
 
 /**
- * What was asked for by the switch, else the first of ours that the browser wishes, else French.
- * @param wished an `Accept-PageLanguage`
+ * Chooses the language of a page: the one in `asked`, which the visitor chose by the switch; else the first
+ * supported one of the browser; else French.
+ * @param requested the header `Accept-Language`
  */
 export function languageOf(asked: string | undefined, requested = ''): PageLanguage {
   if (asked === 'fr' || asked === 'en') return asked
@@ -22,21 +23,24 @@ const otherLanguage = { fr: 'English', en: 'Français' } as const
 
 export type HtmlPart = HtmlEscapedString | Promise<HtmlEscapedString> | ''
 
-/** What a page may have beside its title and its content. */
+/** The optional parts of a page, besides its title and its content. */
 interface More {
-  /** The way from the page up to the top of the service: `../` for each folder. */
+  /** The relative path from the page to the top of the service: `../` for each folder. */
   top?: string
-  /** Whose page it is, above all. */
+  /** The name of the page's owner, at its top. */
   from?: string
-  /** Before the title within the window's name. */
+  /** A text before the title in the name of the window. */
   warning?: string
-  /** Above the title. */
+  /** A mark above the title. */
   mark?: HtmlPart
-  /** Further lines of the head. */
+  /** Further lines of the page's head. */
   head?: HtmlPart
 }
 
-/** A page of the service: small, for telephones first, light or dark as its reader has it. */
+/**
+ * Draws a page of the service: small, made for telephones first, light or dark as the visitor's device is
+ * set.
+ */
 export function page(language: PageLanguage, title: string, content: HtmlPart, more: More = {}): HtmlPart {
   const { top = '', from, warning = '', mark = '', head = '' } = more
   const other = language === 'fr' ? 'en' : 'fr'

@@ -14,14 +14,14 @@ const words = {
 } as const
 
 const isLoopback = addressMatcher(['127.0.0.0/8', '::1'])
-/** What proxies add to a request. */
+/** The headers that proxies add to a request. */
 const proxyHeaders = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'via']
 
 /**
- * Whether the client of a request may read the sandbox's letters: one on this machine, unless the setting
- * opens them to all. A service that listens beyond this machine shows them to nobody, and neither does a
- * request that a proxy forwarded whose word is not trusted: its client may be anywhere. The request names
- * this machine, because another name may be one that a foreign web page pointed at it (DNS rebinding).
+ * Whether the client of a request may read the sandbox's e-mails: a client on this machine may, and every
+ * client where the setting opens them. A service that listens beyond this machine shows them to no client,
+ * and neither to a request that an untrusted proxy forwarded: its client may be anywhere. The request must
+ * name this machine, because a foreign web page could have pointed another name at it (DNS rebinding).
  */
 export function mayReadMail({ config, access }: Services, message: IncomingMessage): boolean {
   const { socket, headers } = message
@@ -38,14 +38,20 @@ function isThisMachine(host: string): boolean {
   return host === 'localhost' || isLoopback(host)
 }
 
-/** The host of the `Host` header as it was sent, without its port: `server.ts` writes another one. */
+/**
+ * Returns the host of the `Host` header as the client sent it, without its port: `server.ts` replaces the
+ * header.
+ */
 function nameSent({ rawHeaders }: IncomingMessage): string {
   const index = rawHeaders.findIndex((name, at) => at % 2 === 0 && name.toLowerCase() === 'host')
   const url = URL.parse(`http://${rawHeaders[index + 1] ?? ''}`)
   return url?.hostname.replaceAll(/[[\]]/g, '') ?? ''
 }
 
-/** The letters that a sandbox without a mail server keeps, newest first; 404 to who may not read them. */
+/**
+ * Makes the page of the e-mails that a sandbox without a mail server keeps, the newest first; 404 for a
+ * client that may not read them.
+ */
 export function mailPage(services: Services, folder: string): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   app.get('/mail', async (c) => {
@@ -85,7 +91,7 @@ async function readEmails(folder: string): Promise<ShownEmail[]> {
   return Promise.all(newest.map(async ({ path }) => readEmail(await readFile(path, 'latin1'))))
 }
 
-/** A letter of ours: its text is quoted-printable, and its headers may be. */
+/** Reads an e-mail of the service: its text is quoted-printable, and its headers may be. */
 export function readEmail(eml: string): ShownEmail {
   const [head = '', ...body] = eml.split(/\r?\n\r?\n/)
   const headers = head.replaceAll(/\r?\n[ \t]+/g, ' ')
@@ -94,7 +100,9 @@ export function readEmail(eml: string): ShownEmail {
   return { to: header('To'), subject: header('Subject'), text }
 }
 
-/** RFC 2047: `=?UTF-8?Q?…?=`, and what one word was cut into. */
+/**
+ * Decodes the words of a header (RFC 2047: `=?UTF-8?Q?…?=`), and joins the parts into which a word was cut.
+ */
 function decodeWords(text: string): string {
   return text
     .replaceAll(/\?=\s+=\?UTF-8\?Q\?/gi, '')
@@ -109,7 +117,7 @@ function decodeQuoted(text: string): string {
   return Buffer.from(bytes, 'latin1').toString()
 }
 
-/** Addresses of the text as links. */
+/** Turns the addresses in a text into links. */
 function linked(text: string) {
   return text
     .split(/(https?:\/\/\S+)/)

@@ -6,17 +6,17 @@ import type { PublicLink } from '../../resources/payment-links/find.ts'
 import type { PageLanguage } from './layout.ts'
 import { words } from './payment-link-words.ts'
 
-/** What somebody typed, as it was typed. */
+/** The fields of a form as the payer typed them. */
 export interface Typed {
   amount: string
   phone: string
-  /** An operator, or nothing where the number decides. */
+  /** An operator; empty where the number decides. */
   operator: string
-  /** Of the form that was sent: the same however often it is sent. */
+  /** The token of the form: the same each time that the form is sent. */
   token: string
 }
 
-/** What is wrong, where it is: at a field, or above all. */
+/** The messages for problems, at a field or above the form. */
 export type Problems = Partial<Record<'amount' | 'phone' | 'operator' | 'all', string>>
 
 export interface PaymentInput {
@@ -25,7 +25,7 @@ export interface PaymentInput {
   paymentMethod: Provider
 }
 
-/** Reads what a browser sent; of an endless line only the beginning. */
+/** Reads the form that a browser sent; of an endless field it keeps only the beginning. */
 export function readForm(body: Buffer): Typed {
   const form = new URLSearchParams(body.toString('utf8'))
   const sent = (name: string) => (form.get(name) ?? '').slice(0, fieldLengthMax)
@@ -40,7 +40,10 @@ export function readForm(body: Buffer): Typed {
 
 const fieldLengthMax = 64
 
-/** What is to be paid, by whom and through whom; or what is wrong, in the payer's language. */
+/**
+ * Checks a form. Returns the amount, the payer's number and the operator; or the problems, in the payer's
+ * language.
+ */
 export function judgeForm(
   typed: Typed,
   link: PublicLink,
@@ -49,7 +52,7 @@ export function judgeForm(
 ): { payment: PaymentInput } | { problems: Problems } {
   const say = words[language].problems
   const problems: Problems = {}
-  // A fixed amount is sent along: who was shown another one hears of it.
+  // The form sends a fixed amount too, so that a payer who was shown another amount gets a message.
   const amount = readAmount(typed.amount)
   if (amount === null) problems.amount = say.amount
   else if (amount < limits.collectAmountMinXof) problems.amount = say.amountLeast
@@ -69,7 +72,10 @@ export function judgeForm(
   return { payment: { amount, customerPhone: phone, paymentMethod: provider } }
 }
 
-/** Francs as people write them: `5000`, `5 000`, `5.000 F CFA`. Null where it is no whole number of them. */
+/**
+ * Reads an amount as people write it: `5000`, `5 000`, `5.000 F CFA`. Null where it is no whole number of
+ * francs.
+ */
 function readAmount(text: string): bigint | null {
   const bare = text.trim().replace(/\s*(f\s*cfa|f|xof|cfa)\.?$/i, '')
   if (!/^\d{1,12}$|^\d{1,3}([\s.,']\d{3}){1,3}$/.test(bare)) return null

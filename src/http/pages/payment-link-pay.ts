@@ -8,12 +8,12 @@ import { judgeForm, type Problems, type Typed, type PaymentInput } from './payme
 import { closedPage, type FormView, busyPage, plainPage, type PageReader } from './payment-link-views.ts'
 import { words } from './payment-link-words.ts'
 
-/** A page, or the way to another one. */
+/** The answer of a page: the page itself, or the address of another one. */
 export type PageAnswer =
   | ({ status: 200 | 403 | 404 | 409 | 410 | 413 | 422 | 429 | 503 } & Drawn)
   | { goTo: string }
 
-/** In a form that nobody has sent yet. */
+/** The fields of an empty form. */
 export const nothing: Typed = { amount: '', phone: '', operator: '', token: '' }
 
 interface Shown {
@@ -23,7 +23,9 @@ interface Shown {
   draw?: (reader: PageReader, view: FormView) => Promise<Drawn>
 }
 
-/** The form of a link, as it stands now; 410 in words where it takes nothing any more. */
+/**
+ * Shows the form of a link in its present state; 410 with the reason where the link accepts no more payments.
+ */
 export async function showLink(
   ctx: Context,
   reader: PageReader,
@@ -42,15 +44,15 @@ export async function showLink(
     .list()
     .map(({ provider, collect }) => ({ provider, isDown: collect === 'down' }))
   const { numberRanges: ranges } = ctx.config
-  // What was asked for under the old one was not, or is to be asked for anew.
+  // No payment was requested under the old token, or the payer is to start a new one.
   const token = newToken()
   const view = { link, operators, ranges, typed: { ...typed, token }, problems }
   return { status, ...(await draw(reader, view)) }
 }
 
 /**
- * Asks for the money, and leads to where the attempt stands. The same form sent again leads to the same
- * attempt; whatever is wrong stands in the form, with what was typed.
+ * Requests the payment, and leads to the page of the attempt. The same form sent again leads to the same
+ * attempt; problems are shown in the form, with the payer's own input.
  */
 export async function payByForm(
   ctx: Context,
@@ -74,7 +76,7 @@ export async function payByForm(
     if (error.code === 'PAYMENT_REFUSED') return { goTo }
     const before = await findLinkPayment(ctx, slug, reference)
     if (before && isSame(before, payment)) return { goTo }
-    // The same form with something else in it, as after a step back: an attempt of its own.
+    // The same form with another content, as after a step back, is an attempt of its own.
     if (error.code === 'DUPLICATE_REFERENCE' && typed.token !== '')
       return payByForm(ctx, reader, slug, { ...typed, token: '' })
     return showRefusal(ctx, reader, slug, { typed, payment, error })
@@ -95,14 +97,14 @@ function showRefusal(
   const again = (status: Shown['status'], problems: Problems = {}) =>
     showLink(ctx, reader, slug, { status, typed, problems })
   const { code, detail } = error
-  // Its page says why, unless it has opened again meanwhile.
+  // The page of the link says why, unless the link has opened again meanwhile.
   if (code === 'LINK_CLOSED' || code === 'NOT_FOUND') return again(409)
   if (code === 'AMOUNT_CHANGED') return again(409, { all: say.changed })
-  // All else was judged before: the operator is none of those that the service talks to.
+  // All other fields were checked before: so the operator is not one that the service uses.
   if (code === 'INVALID_INPUT') return again(422, { operator: say.operator })
   const { retryAfterS = 1, whose } = detail
   if (code !== 'OPERATOR_UNAVAILABLE' && code !== 'RATE_LIMITED') throw error
-  // Its page says how long, unless a place has become free meanwhile.
+  // The page of the link says how long to wait, unless a slot has become free meanwhile.
   if (whose === 'link') return again(409)
   ctx.responseHeaders.set('Retry-After', String(retryAfterS))
   if (code === 'OPERATOR_UNAVAILABLE') return again(503, { operator: say.down(payment.paymentMethod) })
@@ -117,7 +119,10 @@ export function missing(reader: PageReader, top: string): PageAnswer {
 
 let bits = Buffer.alloc(0)
 
-/** 128 random bits; the system is asked for those of many forms at once, which takes a tenth of the time. */
+/**
+ * Makes a token of 128 random bits. The system is asked for the bits of many tokens at once, which takes a
+ * tenth of the time.
+ */
 function newToken(): string {
   if (bits.length === 0) bits = randomBytes(4_096)
   const token = bits.toString('hex', 0, 16)

@@ -12,13 +12,13 @@ import type { Problems, Typed } from './payment-link-form.ts'
 import { words } from './payment-link-words.ts'
 import { lateWatchMs } from './payment-stream.ts'
 
-/** In which language, and what of it stands in addresses: empty where the browser's wish decides. */
+/** The language of the visitor, and its part in addresses: empty where the browser's setting decides. */
 export interface PageReader {
   language: PageLanguage
   query: string
 }
 
-/** What a form is drawn with. */
+/** The values that a form shows. */
 export interface FormView {
   link: PublicLink
   operators: readonly { provider: Provider; isDown: boolean }[]
@@ -27,7 +27,7 @@ export interface FormView {
   problems: Problems
 }
 
-/** Where somebody pays by a link. */
+/** Draws the form by which a payer pays a link. */
 export function formPage({ language, query }: PageReader, view: FormView): HtmlPart {
   const { link, operators, ranges, typed, problems } = view
   const say = words[language]
@@ -97,7 +97,7 @@ interface Field {
   attributes: HtmlPart
   value: string
   problem: string | undefined
-  /** Of those that are wrong. */
+  /** True for the first field with a problem. */
   isFirst: boolean
 }
 
@@ -115,7 +115,7 @@ function problemAt(name: string, problem: string | undefined): HtmlPart {
   return problem === undefined ? '' : html`<p class="problem" id="${name}-problem">${problem}</p>`
 }
 
-/** Why a link takes nothing any more. */
+/** Draws the page that says why a link accepts no more payments. */
 export function closedPage({ language }: PageReader, link: PublicLink): HtmlPart {
   const say = words[language].closed
   const content = html`<p>${link.title}</p>
@@ -123,7 +123,10 @@ export function closedPage({ language }: PageReader, link: PublicLink): HtmlPart
   return page(language, say.title, content, { top: '../', from: link.merchantName, mark: mark('bad') })
 }
 
-/** Open attempts hold all places of a link: in how many minutes to come back at the latest. */
+/**
+ * Draws the page of a link whose slots are all taken by open attempts: it says in how many minutes to come
+ * back at the latest.
+ */
 export function busyPage({ language, query }: PageReader, link: PublicLink, minutes: number): HtmlPart {
   const { held: say, failed } = words[language]
   const content = html`<p>${link.title}</p>
@@ -133,7 +136,7 @@ export function busyPage({ language, query }: PageReader, link: PublicLink, minu
   return page(language, say.title, content, { top: '../', from: link.merchantName, mark: waits })
 }
 
-/** A page that says no more than this. */
+/** Draws a page with a short message only. */
 export function plainPage(
   { language }: PageReader,
   what: 'missing' | 'many' | 'down' | 'large',
@@ -143,17 +146,17 @@ export function plainPage(
   return page(language, title, html`<p>${text}</p>`, { top, mark: mark('bad') })
 }
 
-/** Where the page of a payment is. */
+/** The addresses around the page of a payment. */
 interface PageLinks {
-  /** The way up to the top of the service. */
+  /** The relative path to the top of the service. */
   top: string
-  /** The last part of its address. */
+  /** The last part of the page's own address. */
   self: string
-  /** Where to try again; null where only the merchant can ask again. */
+  /** The address to try again; null where only the merchant can ask again. */
   again: string | null
 }
 
-/** Where an attempt to pay stands: what to do on the phone, the receipt, or why it did not work. */
+/** Draws the page of an attempt to pay: the steps on the telephone, the receipt, or why it failed. */
 export function paymentPage(
   reader: PageReader,
   links: PageLinks,
@@ -195,7 +198,10 @@ ${refresh}`
   })
 }
 
-/** Choice: soon enough for somebody who waits, and seldom enough to read the page in between. */
+/**
+ * The pause between two reloads of the page, in seconds. Choice: short enough for a payer who waits, and long
+ * enough to read the page.
+ */
 const refreshS = 8
 
 function receiptPage({ language }: PageReader, { top }: PageLinks, payment: PayerPayment): HtmlPart {
@@ -217,7 +223,10 @@ function reversedPage({ language }: PageReader, { top }: PageLinks, payment: Pay
   return page(language, reversed.title, content, { top, from: payment.merchantName })
 }
 
-/** Late money is real: whoever has just read that it failed hears of it for a while, before paying again. */
+/**
+ * Draws the page of a failed attempt. A payment can still arrive late: for a while the page reports it to the
+ * payer, before the payer pays again.
+ */
 function failedPage(
   { language, query }: PageReader,
   { top, self, again }: PageLinks,
@@ -278,7 +287,7 @@ function dateOf(at: Date, language: PageLanguage): string {
   return new Intl.DateTimeFormat(language, options).format(at)
 }
 
-/** Enough for its owner to know it by, and nobody else. */
+/** Masks a telephone number so that only its owner recognises it. */
 function masked(phone: string): string {
   return phone.replace(/^\+223(\d\d)\d{4}(\d\d)$/, '+223\u{a0}$1\u{a0}••\u{a0}••\u{a0}$2')
 }

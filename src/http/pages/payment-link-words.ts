@@ -176,5 +176,5 @@ const en: typeof fr = {
   },
 }
 
-/** All that payers by a link are told. Amounts are written as Mali writes them, in both languages. */
+/** All texts for the payers of a link. Amounts are written as in Mali, in both languages. */
 export const words: Record<PageLanguage, typeof fr> = { fr, en }

@@ -17,16 +17,16 @@ import { type PageAnswer, missing, nothing, payByForm, showLink } from './paymen
 import { paymentPage, plainPage, type PageReader } from './payment-link-views.ts'
 import { sendPaymentEvents } from './payment-stream.ts'
 
-/** The body that the form of a link's page sends. */
+/** The largest body of a link's form. */
 const linkFormMaxBytes = 4 * 1_024
 
-/** Somebody who is at a page of a link. */
+/** A request of a visitor for a page of a link. */
 interface Visit {
   ctx: Context
   message: IncomingMessage
   reader: PageReader
   params: Readonly<Record<string, string>>
-  /** The way up to the top of the service. */
+  /** The relative path to the top of the service. */
   top: '../' | '../../'
 }
 
@@ -34,9 +34,9 @@ interface Visit {
 type Send = (visit: Visit, response: ServerResponse) => Promise<void>
 
 /**
- * The public pages of payment links: the form, and each attempt to pay by it;
- * and the page of each collection.
- * Nobody signs in: the slug is the credential of a link, the reference or the token that of an attempt.
+ * Makes the public pages of payment links: the form, the page of each attempt to pay by it, and the page of
+ * each collection. A visitor needs no sign-in: the slug is the credential of a link, the reference or the
+ * token that of an attempt.
  */
 export function paymentLinkRows(): RouteRow[] {
   const draw = rememberForms()
@@ -52,14 +52,14 @@ export function paymentLinkRows(): RouteRow[] {
   ]
 }
 
-/** What a page answers; it is counted as a look or as a form. */
+/** A function that makes the answer of a page; the request counts as a view or as a form. */
 type Page = (visit: Visit) => Promise<PageAnswer>
 
 function page(kind: 'view' | 'form', answer: Page): Send {
   return async (visit, response) => sendPage(visit, await answerInTime(visit, kind, answer), response)
 }
 
-/** Other methods are answered where no path is known. */
+/** A request with another method gets the answer of an unknown path. */
 function rowOf(path: string, methods: Readonly<Record<string, Send>>): RouteRow {
   return {
     path,
@@ -146,7 +146,9 @@ async function sendPage({ ctx, message }: Visit, shown: PageAnswer, response: Se
 
 const addressIsCredential = skip('the slug, the reference or the token in the address is the credential')
 
-/** Who comes too often, or while too much is going on, is told so in words. */
+/**
+ * Runs a page's work. A visitor who comes too often, or while the service is busy, gets a page that says so.
+ */
 async function answerInTime(visit: Visit, kind: 'view' | 'form', answer: Page): Promise<PageAnswer> {
   const { ctx, reader, top } = visit
   try {
@@ -180,12 +182,12 @@ const safety = {
   'Content-Security-Policy':
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; " +
     "frame-ancestors 'none'; base-uri 'none'",
-  // Without a referrer a browser would not say either that the form is our own.
+  // Without a referrer a browser would not say that a form comes from the service's own page.
   'Referrer-Policy': 'same-origin',
   'X-Content-Type-Options': 'nosniff',
   'X-Robots-Tag': 'noindex, nofollow',
 }
-/** Names and values in turn. */
+/** The names and values of the headers, alternating. */
 const fixedHeaders = [...Object.entries(safety).flat(), 'Vary', 'Accept-Language']
 
 function readerOf({ url = '', headers }: IncomingMessage): PageReader {
@@ -196,8 +198,8 @@ function readerOf({ url = '', headers }: IncomingMessage): PageReader {
 }
 
 /**
- * Whether a form was sent by a page of ours: no other site makes somebody's browser ask a telephone for
- * money. Browsers say so in either header; old ones say nothing.
+ * Whether a page of this service sent a form: no other site may make a visitor's browser request a payment
+ * from a telephone. Browsers say so in one of two headers; old ones send neither.
  */
 function isOwnForm({ ctx, message: { headers } }: Visit): boolean {
   const site = headers['sec-fetch-site']
@@ -206,8 +208,9 @@ function isOwnForm({ ctx, message: { headers } }: Visit): boolean {
 }
 
 /**
- * Somebody waits, and the operator's report may be lost; nobody waits for its answer here. Not at once: a
- * payment may be asked about every three seconds only, and the report that comes then would have to wait.
+ * Asks the operator about a payment in the background: the payer waits, and the operator's callback may be
+ * lost. The page does not wait for the result. It does not ask at once: the service may ask about a payment
+ * only every three seconds, and a callback that comes in between would have to wait.
  */
 function askInTheBackground(ctx: Context, { status, reference, merchantId, createdAt }: PayerPayment): void {
   const isYoung = ctx.clock.now().getTime() - createdAt.getTime() < limits.firstCheckMs

@@ -6,33 +6,34 @@ import { isTransactionEvent } from '../../events/catalogue.ts'
 import type { PayerPayment } from '../../resources/payment-links/find.ts'
 import { paymentState } from '../../resources/transactions/check.ts'
 
-/** How often a silent stream says that it lives, so that what lies in between keeps it. */
+/** The pause between two comments of a silent stream, so that proxies in between keep it open. */
 const pingMs = 12_000
-/** After this time a browser connects again. */
+/** The time after which a browser connects again. */
 const retryMs = 1_000
 
-/** Choice: while a customer who read that it failed looks for a prompt that is slow. */
+/** Choice: the time in which a customer who read that the payment failed may still look for a late prompt. */
 export const lateWatchMaxMs = 10 * 60_000
 
-/** What a page says of an attempt while it waits to say something else. */
+/** The state of an attempt that a page shows while it waits for another one. */
 export type ShownState = 'pending' | 'failed'
 
-/** What is waited for: `look` reads the payment again. */
+/** The payment that a page waits for; `look` reads the payment again. */
 interface Watch {
   payment: PayerPayment
   look: () => Promise<PayerPayment | null>
   shown: ShownState
 }
 
-/** How long the page of an attempt that ended unpaid goes on listening: none of it is left after a while. */
+/** Returns how long the page of an attempt that ended unpaid still listens; zero or less after a while. */
 export function lateWatchMs({ settledAt, createdAt }: PayerPayment, now: Date): number {
   return (settledAt ?? createdAt).getTime() + lateWatchMaxMs - now.getTime()
 }
 
 /**
- * One event, `over`, as soon as an attempt to pay is no longer what its page says; then the stream ends. The
- * service's end cuts it without that, so that the browser comes back.
- * @param response its head is written; the promise ends with it
+ * Sends one event, `over`, as soon as the state of an attempt differs from the one that its page shows; then
+ * the stream ends. When the service ends, it cuts the stream without that event, so that the browser comes
+ * back.
+ * @param response its head is written already; the promise ends with the response
  */
 export async function sendPaymentEvents(ctx: Context, watch: Watch, response: ServerResponse): Promise<void> {
   const gone = new AbortController()
@@ -49,7 +50,7 @@ export async function sendPaymentEvents(ctx: Context, watch: Watch, response: Se
   }
 }
 
-/** @returns false where the wait ended before there was anything else to say */
+/** Waits until the page's state is out of date. @returns false where the wait ended first */
 async function awaitChange(
   ctx: Context,
   { payment, look, shown }: Watch,
@@ -61,7 +62,7 @@ async function awaitChange(
   const until = tooLate ? AbortSignal.any([ending, tooLate]) : ending
   let { after } = await asMerchant(merchantId, () => ctx.feed.start(merchantId, null))
   while (!until.aborted) {
-    // After the look at the log: what comes now, wakes.
+    // The position in the log was read before this look: any later event wakes the loop.
     const now = await look()
     if (!now || paymentState[now.status] !== shown) return true
     const event = await asMerchant(merchantId, () =>

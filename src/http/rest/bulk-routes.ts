@@ -23,7 +23,7 @@ const dryRunInput = z.object({ dryRun: truth.default(false) })
 const xof = { currency: currencyField.nullish() }
 const createInput = createBatchInput.extend({ ...dryRunInput.shape, ...xof })
 const addInput = addRecipientsInput.extend(xof)
-/** Judged with what is in it. */
+/** A body that is checked later, together with its recipients. */
 const unjudged = z.record(z.string(), z.unknown())
 
 const create: RestRoute = {
@@ -45,13 +45,13 @@ const create: RestRoute = {
   statusOf: ({ dryRun }: Changed) => (dryRun ? 200 : 201),
 }
 
-/** The paths of bulk pay. */
+/** The routes of bulk pay. */
 export const bulkRoutes: readonly RestRoute[] = [
   create,
   {
     ...create,
     path: '/bulk/batches/import',
-    // Loaded with the first file.
+    // The reader is loaded with the first file.
     form: async (ctx, message) => (await import('../import/batch-form.ts')).readBatchForm(ctx, message),
   },
   {
@@ -109,7 +109,10 @@ export const bulkRoutes: readonly RestRoute[] = [
   },
 ]
 
-/** A recipient under the names of the schema; what is no object is judged as it is. */
+/**
+ * Returns a recipient under the schema's names; a value that is no object stays as it is and is refused
+ * later.
+ */
 function inRowWords(row: unknown): unknown {
   const isObject = typeof row === 'object' && row !== null && !Array.isArray(row)
   return isObject ? inSchemaWords(Object.entries(row)) : row
@@ -121,21 +124,22 @@ interface Recipients {
 }
 
 /**
- * Wherever somebody says it, in the address, in the body or in a form: nothing is real that was not to be.
+ * Whether a request is a dry run. It is one if the address, the body or the form says so, so that no payment
+ * is made by mistake.
  * @throws DomainError INVALID_INPUT
  */
 function isDryRun(request: RestRequest, isInBody: boolean): boolean {
   return query(request, dryRunInput).dryRun || isInBody
 }
 
-/** A change of a batch, or what it would come to. */
+/** The result of a change of a batch, or of its dry run. */
 interface Changed {
   batch: { id: number } | null
   dryRun?: object | null
   warnings?: readonly FieldProblem[]
 }
 
-/** The summary of a batch or of its dry run, and what may be a mistake in what was sent. */
+/** Writes the summary of a batch or of its dry run, and warnings of possible mistakes in the request. */
 function batchData(
   { batch, dryRun, warnings = [] }: Changed,
   _variables: object,
@@ -146,7 +150,7 @@ function batchData(
 }
 
 /**
- * Writes a batch as the specification has it. The approval is shown only where one is required;
+ * Writes a batch in the form of the specification. The approval is shown only where one is required;
  * `processed_at` is null until the batch has ended, so that a client can wait for it.
  */
 function summary({

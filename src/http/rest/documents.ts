@@ -2,8 +2,9 @@ import { type DocumentNode, Kind, parse, type SelectionSetNode } from 'graphql'
 import { snakeCase } from '../../shared/input.ts'
 
 /**
- * What each REST route runs. The answer has its fields under the names of REST: `customerPhone` becomes
- * `customer_phone`, and `databaseId` becomes `id`. A field with any other name states it as an alias.
+ * Returns the document with the operations of all REST routes. The answers have fields under REST names:
+ * `customerPhone` becomes `customer_phone`, and `databaseId` becomes `id`. A field with any other name states
+ * it as an alias.
  */
 export function restDocument(): DocumentNode {
   const { definitions, ...document } = parse(operations)
@@ -13,7 +14,7 @@ export function restDocument(): DocumentNode {
       if (definition.kind === Kind.FRAGMENT_DEFINITION)
         return { ...definition, selectionSet: renamed(definition.selectionSet) }
       if (definition.kind !== Kind.OPERATION_DEFINITION) return definition
-      // The root field itself is not part of an answer.
+      // The root field itself is not a part of the answer.
       const selections = definition.selectionSet.selections.map((root) =>
         root.kind === Kind.FIELD && root.selectionSet
           ? { ...root, selectionSet: renamed(root.selectionSet) }
@@ -39,7 +40,7 @@ function renamed({ selections, ...set }: SelectionSetNode): SelectionSetNode {
   }
 }
 
-/** Fields that the envelope and the routes read; no answer has them as they are. */
+/** The fields that the envelope and the routes read; no answer contains them directly. */
 const ownNames: ReadonlySet<string> = new Set([
   '__typename',
   'totalCount',

@@ -1,7 +1,7 @@
 import { type FieldProblem, type RefusalCode, refusals } from '../../shared/errors.ts'
 import { snakeCase } from '../../shared/input.ts'
 
-/** What every REST answer looks like (see docs/design/rules.md#general). */
+/** The envelope of every REST answer (see docs/design/rules.md#general). */
 export interface Envelope {
   success: boolean
   message?: string
@@ -14,7 +14,7 @@ export interface Envelope {
   existing_payout?: { id: number; status: string }
 }
 
-/** A refusal as the resolvers give it, whichever way it came out of the execution. */
+/** A refusal as the resolvers give it, thrown or returned. */
 export interface RefusalAnswer {
   code: RefusalCode
   message: string
@@ -32,7 +32,7 @@ export function accepted(requestId: string, data: unknown): Envelope {
     : { success: true, request_id: requestId, data }
 }
 
-/** The envelope of a refusal; fields are named as REST names them. */
+/** Makes the envelope of a refusal; its fields have REST names. */
 export function refused(requestId: string, refusal: RefusalAnswer): { status: number; body: Envelope } {
   const { problems, requiredScopes, limit, existingTransaction, existingPayout, data } = refusal
   return {

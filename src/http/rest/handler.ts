@@ -25,12 +25,13 @@ import { listHeaders } from './list-headers.ts'
 import { type RestRequest, type RestRoute, withoutNulls } from './route.ts'
 import { routes } from './routes.ts'
 
-/** Where every REST path begins (see docs/design/rules.md#general). */
+/** The beginning of every REST path (see docs/design/rules.md#general). */
 export const restPrefix = '/merchant/api'
 
 /**
- * The REST interface: a thin table of routes onto the same resolvers. Each row's document is parsed,
- * validated and planned at the start; a row that does not fit the schema stops it.
+ * Makes the rows of the REST interface, a thin table of routes that run the resolvers of GraphQL. The
+ * document of each row is parsed, validated and planned at the start; a row that does not fit the schema
+ * stops the start.
  */
 export function restRows(schema: GraphQLSchema): RouteRow[] {
   const spoken = withDatabaseWords(schema)
@@ -53,7 +54,7 @@ export function restRows(schema: GraphQLSchema): RouteRow[] {
   })
 }
 
-/** Sends what a row makes of a request. */
+/** Makes the handler that runs the work of a row and sends its answer. */
 function sending(work: Work): Serve {
   return async (exchange) => {
     const { status, headers, text } = await answerTo(exchange.ctx, () => work(exchange))
@@ -64,7 +65,7 @@ function sending(work: Work): Serve {
 
 type Work = (exchange: HttpExchange) => Promise<WriteAnswer>
 
-/** What a row of the table does with a request. */
+/** Returns the work of a row of the table. */
 function serve(route: RestRoute, prepared: Prepared): Work {
   const kind = route.method === 'GET' ? 'read' : 'write'
   const priority = priorityOf(prepared.plan, kind === 'read' ? 'query' : 'mutation', 0)
@@ -88,7 +89,7 @@ function serve(route: RestRoute, prepared: Prepared): Work {
         : signIn(message.headers.authorization),
     })
     const request = await readRequest(caller, { route, message, params })
-    // Who counts its callers itself hears of it first.
+    // An operation that counts its callers itself does so before this refusal.
     if (request.body === null && !route.hasOwnLimit) throw new DomainError('BODY_TOO_LARGE')
     const variables = await readVariables(route, request)
     const run = (once: Context) => runRoute(route, prepared, { variables, request }, once)
@@ -101,7 +102,7 @@ function serve(route: RestRoute, prepared: Prepared): Work {
   }
 }
 
-/** What an unknown path answers, wherever it is. */
+/** Makes the answer of an unknown path, wherever it is. */
 export function notFound(services: Services, message: IncomingMessage): Response {
   const ctx = anonymousContext(services, message, requestIdOf(message), 'rest')
   const { status, headers, text } = writeRefusal(ctx, new DomainError('NOT_FOUND'))
@@ -110,8 +111,8 @@ export function notFound(services: Services, message: IncomingMessage): Response
 }
 
 /**
- * The same schema and resolvers, with the enum values in the small letters of REST: what REST
- * takes and gives is then a matter of names only.
+ * Returns the same schema and resolvers, but with enum values in small letters, as REST writes them: after
+ * that, only names differ between REST and GraphQL.
  */
 function withDatabaseWords(schema: GraphQLSchema): GraphQLSchema {
   return mapSchema(schema, {
@@ -123,7 +124,7 @@ function withDatabaseWords(schema: GraphQLSchema): GraphQLSchema {
   })
 }
 
-/** An answer as it goes out: names and values of its headers in turn. */
+/** An answer as it is sent: the names and values of its headers alternate. */
 interface Written {
   status: number
   headers: string[]
@@ -139,7 +140,7 @@ const fixedHeaders = [
   apiVersion,
 ]
 
-/** Every REST answer leaves here, with its envelope and its headers. */
+/** Makes every REST answer, with its envelope and its headers. */
 async function answerTo(ctx: Context, work: () => Promise<WriteAnswer>): Promise<Written> {
   try {
     return writeAnswer(ctx, await work())
@@ -148,7 +149,7 @@ async function answerTo(ctx: Context, work: () => Promise<WriteAnswer>): Promise
   }
 }
 
-/** What is told instead of what was asked for. */
+/** Makes the answer of a refusal. */
 export function writeRefusal(ctx: Context, error: unknown): Written {
   return writeAnswer(ctx, refused(ctx.requestId, refusalFrom(error, ctx)))
 }
@@ -156,7 +157,7 @@ export function writeRefusal(ctx: Context, error: unknown): Written {
 function writeAnswer(ctx: Context, answer: WriteAnswer): Written {
   const text = JSON.stringify(answer.body)
   const { responseHeaders } = ctx
-  // An answer that is repeated has the id of the first.
+  // A replayed answer has the request id of the first one.
   if (!responseHeaders.has('X-Request-Id')) responseHeaders.set('X-Request-Id', ctx.requestId)
   const headers = [...fixedHeaders, 'Content-Length', String(Buffer.byteLength(text))]
   for (const [name, value] of responseHeaders) headers.push(name, value)
@@ -217,7 +218,10 @@ async function runRoute(
   return { status, body: { ...accepted(ctx.requestId, data), success: status < 400, ...said } }
 }
 
-/** A refusal, from a union member of the result, a GraphQL error or a DomainError; a bug is masked. */
+/**
+ * Returns a refusal, from a union member of the result, a GraphQL error or a DomainError; any other error is
+ * masked.
+ */
 function refusalFrom(thrown: unknown, ctx: Context): RefusalAnswer {
   const refusal = thrown instanceof Error ? refusalOf(thrown, ctx) : (thrown as MemberAnswer)
   const { initiation, retryAfter, ...member } = refusal
@@ -225,7 +229,7 @@ function refusalFrom(thrown: unknown, ctx: Context): RefusalAnswer {
   return initiation ? { ...member, data: withoutNulls(initiation) } : member
 }
 
-/** A refusal as a member of a result union. */
+/** A refusal in the form of a result union's member. */
 type MemberAnswer = RefusalAnswer & { initiation?: object; retryAfter?: number | null }
 
 function refusalOf(thrown: Error, ctx: Context): MemberAnswer {

@@ -3,7 +3,7 @@ import { linkFilterInput } from '../../resources/payment-links/list.ts'
 import { updateLinkInput } from '../../resources/payment-links/update.ts'
 import { bareList, body, idOf, pageOptions, type RestRoute } from './route.ts'
 
-/** The paths of payment links. */
+/** The routes of payment links. */
 export const linkRoutes: readonly RestRoute[] = [
   {
     method: 'POST',

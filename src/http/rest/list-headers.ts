@@ -1,16 +1,16 @@
-/** Which page of a list an answer is. */
+/** The page of a list that an answer has. */
 export interface ListPage {
-  /** Rows of the whole list. */
+  /** The number of rows of the whole list. */
   total: number
   limit: number
   offset: number
 }
 
 /**
- * What tells of a list whose `data` is a bare array: how long it is, and where its other pages are (RFC
- * 8288), but for an address that is longer than any of ours.
- * @param address of the list, without parameters
- * @param query of the request: filters stay as they are
+ * Returns the headers of a list whose `data` is a bare array: its length, and the addresses of its other
+ * pages (RFC 8288). The addresses are left out where the query is too long.
+ * @param address the address of the list, without parameters
+ * @param query the query of the request: its filters stay as they are
  * @see docs/design/rules.md#lists
  */
 export function listHeaders(
@@ -40,5 +40,8 @@ export function listHeaders(
   ]
 }
 
-/** Filters are shorter. What is longer four times over would fill more headers than clients read. */
+/**
+ * The longest query in these addresses. Filters are shorter; a longer query, repeated in up to four
+ * addresses, would make headers larger than clients read.
+ */
 const queryLengthMax = 1_000

@@ -16,41 +16,43 @@ import { DomainError, type FieldProblem } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { yieldIfBusy } from '../../shared/yield-if-busy.ts'
 
-/** A REST path, the operation of `documents.ts` that it runs, and how the two fit together. */
+/**
+ * A route: a REST path, the operation of `documents.ts` that it runs, and the functions that connect the two.
+ */
 export interface RestRoute {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** Below `/merchant/api`; a part in braces is a parameter. */
+  /** The path below `/merchant/api`; a part in braces is a parameter. */
   path: string
-  /** Status of a success. */
+  /** The status of a success. */
   status: 200 | 201 | 202
   operation: string
-  /** The operation's variables. @throws DomainError INVALID_INPUT */
+  /** Reads the operation's variables. @throws DomainError INVALID_INPUT */
   variables: (request: RestRequest) => object | Promise<object>
-  /** Left out, that of every body. */
+  /** The largest body; left out, the bound of every other body. */
   bodyMaxBytes?: number
-  /** Its body is a form, and read by this. @throws DomainError */
+  /** Reads the body, where it is a form. @throws DomainError */
   form?: (ctx: Context, message: IncomingMessage) => Promise<FormFields>
-  /** The envelope's `data` of the operation's root field; left out, the field itself. */
+  /** Makes the envelope's `data` from the value of the operation's root field; left out, the value itself. */
   data?: (result: never, variables: never, request: RestRequest) => unknown
   /** The answer is `data` itself, without an envelope (see docs/design/rules.md#payment-status). */
   bare?: true
-  /** A page of any origin may read the answer: it is public, and a payer's browser polls it. */
+  /** A web page of any origin may read the answer: it is public, and a payer's browser polls it. */
   anyOrigin?: true
-  /** The operation counts its callers itself. */
+  /** The operation counts its callers itself, not this handler. */
   hasOwnLimit?: true
-  /** The operation is counted by no limit: balancers ask all the time. */
+  /** No rate limit counts the operation: load balancers call it all the time. */
   isUncounted?: true
-  /** The page of a list whose `data` is a bare array: headers tell of the rest. */
+  /** The page of a list whose `data` is a bare array: headers describe the rest of the list. */
   list?: (result: never, variables: never) => ListPage
-  /** Where the new thing is, below `/merchant/api`: the `Location` of the answer. */
+  /** The address of the new object, below `/merchant/api`, for the header `Location`. */
   location?: (result: never) => string | null
-  /** The status depends on the answer. */
+  /** The status, where it depends on the answer. */
   statusOf?: (result: never, variables: never) => number
-  /** What the envelope says beside `data`; nothing where it is null. */
+  /** The message of the envelope, beside `data`; none where it is null. */
   message?: (result: never, variables: never) => string | null
 }
 
-/** A list whose `data` is a bare array. */
+/** The functions of a list whose `data` is a bare array. */
 export const bareList = {
   data: (result: { nodes: readonly object[] }) => result.nodes,
   list: (result: { totalCount: number }, variables: Omit<ListPage, 'total'>) => ({
@@ -59,12 +61,12 @@ export const bareList = {
   }),
 }
 
-/** The id in the path. @throws DomainError INVALID_INPUT */
+/** Reads the id in the path. @throws DomainError INVALID_INPUT */
 export function idOf(request: RestRequest): { id: number } {
   return readInput(z.object({ id: wholeNumber(1, Number.MAX_SAFE_INTEGER) }), request.params)
 }
 
-/** Which page of a list, and of what. @throws DomainError INVALID_INPUT */
+/** Reads the page and the filter of a list from the query. @throws DomainError INVALID_INPUT */
 export async function pageOptions(request: RestRequest, filterInput: z.ZodType): Promise<object> {
   const [page, filter] = await readTogether(
     () => query(request, pageInput),
@@ -73,12 +75,12 @@ export async function pageOptions(request: RestRequest, filterInput: z.ZodType):
   return { ...page, filter }
 }
 
-/** REST leaves out what GraphQL gives as null. */
+/** Removes the nulls of an object: REST leaves out a field that is null in GraphQL. */
 export function withoutNulls(result: object): object {
   return Object.fromEntries(Object.entries(result).filter(([, value]) => value !== null))
 }
 
-/** A page under its own name, with its place in the list. */
+/** Makes a function that writes a page of a list under this name, with its position in the list. */
 export function pageOf(name: string, nodeData: (node: object) => object = (node) => node) {
   return (
     { totalCount: total, nodes }: { totalCount: number; nodes: readonly object[] },
@@ -89,37 +91,36 @@ export function pageOf(name: string, nodeData: (node: object) => object = (node)
   })
 }
 
-/** The length of a name that can be one of ours. */
+/** The longest name that a field of the API may have. */
 const jsonNameLengthMax = 100
 
-/** A request as a route's row sees it. */
+/** A request as the functions of a route see it. */
 export interface RestRequest {
   params: Readonly<Record<string, string>>
   query: URLSearchParams
   headers: IncomingHttpHeaders
-  /** Raw body; empty where there is none, null where it is too large. */
+  /** The raw body; empty where there is none, null where it is too large. */
   body: Buffer | null
-  /** What a form brought in its stead. */
+  /** The content of a form, in place of a body. */
   form?: FormFields | undefined
 }
 
-/** What a form with a file asks for, in the fields of a JSON body. */
+/** The content of a form with a file, as the fields of a JSON body. */
 export interface FormFields {
   fields: Readonly<Record<string, unknown>>
-  /** Names a problem of a field as whoever made the file knows it. */
+  /** Names the place of a problem in the terms of the file. */
   locate: (problem: FieldProblem) => FieldProblem
 }
 
 /**
- * The body in the words of the schema, judged by the verb's own rules. Fields that nobody asks for are
- * ignored.
+ * Reads the body under the schema's names and checks it by the verb's own rules. Unknown fields are ignored.
  * @throws DomainError INVALID_INPUT that lists every problem, UNSUPPORTED_MEDIA_TYPE
  */
 export function body<T extends z.ZodType>(request: RestRequest, schema: T): z.output<T> {
   return readInput(schema, readObject(request))
 }
 
-/** The same of a body that may be large, without holding up whoever else is there. */
+/** Reads a body that may be large, without delaying other requests. */
 export async function largeBody<T extends z.ZodType>(request: RestRequest, schema: T): Promise<z.output<T>> {
   const { json, problem } = readJson(request)
   for (let step = problem.next(); ; step = problem.next()) {
@@ -129,14 +130,14 @@ export async function largeBody<T extends z.ZodType>(request: RestRequest, schem
   }
 }
 
-/** The address's parameters in the words of the schema. @throws DomainError INVALID_INPUT */
+/** Reads the parameters of the address under the schema's names. @throws DomainError INVALID_INPUT */
 export function query<T extends z.ZodType>(request: RestRequest, schema: T): z.output<T> {
   return readInput(schema, inSchemaWords([...request.query]))
 }
 
 /**
- * The body's fields under camelCase names; without a body, none. @throws DomainError INVALID_INPUT,
- * UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE
+ * Reads the fields of the body under camelCase names; without a body, none.
+ * @throws DomainError INVALID_INPUT, UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE
  */
 export function readObject(request: RestRequest): Readonly<Record<string, unknown>> {
   const { json, problem } = readJson(request)
@@ -151,7 +152,10 @@ function fieldsOf(json: unknown, problem: string | null): Readonly<Record<string
   return inSchemaWords(Object.entries(json))
 }
 
-/** REST knows its fields by their snake_case names alone; `customerPhone` is an unknown field there. */
+/**
+ * Returns the fields under camelCase names. REST accepts only snake_case names: `customerPhone` is an unknown
+ * field there.
+ */
 export function inSchemaWords<T>(entries: readonly (readonly [string, T])[]): Record<string, T> {
   return Object.fromEntries(
     entries
@@ -162,7 +166,10 @@ export function inSchemaWords<T>(entries: readonly (readonly [string, T])[]): Re
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** The value of a body, and the search for what is wrong with its form: a piece of it at each step. */
+/**
+ * Reads the JSON value of a body. Returns with it a generator that searches its structure for problems, one
+ * piece at each step.
+ */
 function readJson({ body: bytes, headers, form }: RestRequest) {
   if (form) return { json: form.fields as unknown, problem: structureProblem('') }
   if (bytes === null) throw new DomainError('BODY_TOO_LARGE')
@@ -185,14 +192,14 @@ function readJson({ body: bytes, headers, form }: RestRequest) {
   }
 }
 
-/** Of so many parts of the text each step of the search takes. */
+/** The parts of the text that one step of the search reads. */
 const partsPerStep = 2_000
 
 /**
- * What `JSON.parse` lets pass: nesting that would exhaust the stack of whoever walks it, and an object that
- * names a field twice, of which one reader takes the first and another the last; and more fields than anybody
- * has, which each take longer to look at than to send.
- * @param text well-formed JSON: in anything else the search for the end of a string takes quadratic time
+ * Searches for problems that `JSON.parse` accepts: nesting that would exhaust the stack of later code; an
+ * object that names a field twice, of which one reader takes the first and another the last; and too many
+ * fields, each of which takes longer to check than to send.
+ * @param text well-formed JSON: in any other text the search for the end of a string takes quadratic time
  */
 function* structureProblem(text: string): Generator<undefined, string | null> {
   let parts = 0

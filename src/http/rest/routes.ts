@@ -32,7 +32,7 @@ import {
   withoutNulls,
 } from './route.ts'
 
-/** Every REST path of the service. The scope of each is that of its operation, as the schema says. */
+/** Every REST path of the service. Its scope is the scope of its operation in the schema. */
 export const routes: readonly RestRoute[] = [
   {
     method: 'POST',
@@ -48,7 +48,7 @@ export const routes: readonly RestRoute[] = [
     path: '/status',
     status: 200,
     operation: 'ServiceStatus',
-    // However many ask at once, the database is asked one question.
+    // Requests at the same time share one question to the database.
     isUncounted: true,
     variables: () => ({}),
     statusOf: (result: { status: string }) => (result.status === 'down' ? 503 : 200),
@@ -273,7 +273,7 @@ interface SettingsAnswer {
   pending_change: ({ approval: { required: number; expires_at: string } } & Record<string, unknown>) | null
 }
 
-/** What people do not need to know is left out. */
+/** Writes the settings. It leaves out approval gaps and a pending change where there are none. */
 function settingsData({ pending_change: pending, approval_gaps: gaps, ...settings }: SettingsAnswer): object {
   return {
     ...settings,
@@ -282,7 +282,7 @@ function settingsData({ pending_change: pending, approval_gaps: gaps, ...setting
   }
 }
 
-/** Whether something that this request asks for is among what waits for people. */
+/** Whether a setting that this request changes is in the change that waits for approval. */
 function leftWaiting({ pending_change: pending }: SettingsAnswer, input: object): boolean {
   return Object.entries(inSnakeCase(input)).some(
     ([name, value]) => value !== null && pending?.[name] === comparable(value),
@@ -293,7 +293,10 @@ const comparable = (value: unknown) => (typeof value === 'bigint' ? Number(value
 const inSnakeCase = (input: object) =>
   Object.fromEntries(Object.entries(input).map(([name, value]) => [snakeCase(name), value as unknown]))
 
-/** What waits, and what approvals that were switched on do not cover. */
+/**
+ * Returns the message about a change that waits for approval, and about payments that newly required
+ * approvals do not cover.
+ */
 function settingsMessage(settings: SettingsAnswer, { input }: { input: object }): string | null {
   const { pending_change: pending, approval_gaps: gaps } = settings
   const { payouts_require_approval: isOn } = inSnakeCase(input)
@@ -306,9 +309,9 @@ function settingsMessage(settings: SettingsAnswer, { input }: { input: object })
 }
 
 /**
- * Key and secret come as headers, the wishes as an optional body. A wish of a wrong type is passed on as one
- * that cannot be granted, and an unreadable body is kept for later: who asks is judged, and counted, before
- * what is asked.
+ * Reads the key and the secret from the headers, and the options of the token from an optional body. An
+ * option of a wrong type becomes one that cannot be granted, and the error of an unreadable body is kept for
+ * later: the credentials are checked, and the attempt counted, before the options are.
  */
 function credentials(request: RestRequest): object {
   const [options, unreadable] = readOptions(request)
@@ -318,7 +321,7 @@ function credentials(request: RestRequest): object {
       apiKey: request.headers['x-api-key'],
       apiSecret: request.headers['x-api-secret'],
       scopes: wordsOf(scopes),
-      // `1e999` is JSON too, and reads as Infinity.
+      // `1e999` is valid JSON and becomes Infinity.
       expiresInHours: Number.isFinite(expiresInHours) ? expiresInHours : expiresInHours == null ? null : 0,
       limits: limits == null ? null : limitsOptions(limits),
     },
@@ -326,7 +329,7 @@ function credentials(request: RestRequest): object {
   }
 }
 
-/** A list of words; of what is none, one that nobody knows. */
+/** Reads a list of words. A value of a wrong type becomes a word that does not exist. */
 function wordsOf(list: unknown): string[] | null {
   if (list === undefined || list === null) return null
   if (!Array.isArray(list)) return [JSON.stringify(list)]
@@ -335,7 +338,7 @@ function wordsOf(list: unknown): string[] | null {
 
 function limitsOptions(asked: unknown): object {
   const isObject = typeof asked === 'object' && !Array.isArray(asked)
-  // No amount can be 0, and no list empty.
+  // Limits that are no object become invalid ones: an amount may not be 0, and a list may not be empty.
   const { maxPerPayment, maxPerDay, paymentMethods, addresses } = isObject
     ? inSchemaWords(Object.entries(asked as object))
     : { maxPerPayment: 0, maxPerDay: 0, paymentMethods: [], addresses: [] }
@@ -360,7 +363,7 @@ function readOptions(request: RestRequest): [ReturnType<typeof readObject>, Doma
   }
 }
 
-/** A token that was made for wishes nobody could read is never handed out. */
+/** Writes a token. A token whose options could not be read is never given out. */
 function tokenData(
   { limits, ...token }: { limits: object | null },
   { unreadable }: { unreadable: DomainError | null },
@@ -369,19 +372,19 @@ function tokenData(
   return limits ? { ...token, limits: withoutNulls(limits) } : token
 }
 
-/** A debt is shown where there is one. */
+/** Writes a balance, with the debt only where there is one. */
 function balanceData({ receivable, ...balance }: { receivable?: number }): object {
   return withoutNulls({ ...balance, receivable: receivable || null })
 }
 
-/** A transaction as REST shows it, and the approval of a deposit that waits or waited for one. */
+/** Writes a transaction in the form of REST, with the approval of a deposit that waits or waited for one. */
 function transactionData({ approval, ...transaction }: { approval: object | null }): object {
   if (!approval) return transaction
   const { status, expires_at: expiresAt } = approval as { status: string; expires_at: string }
   return { ...transaction, approval: status, approval_expires_at: expiresAt }
 }
 
-/** A payout as REST shows it: `approval` is a word, beside it the time that is left. */
+/** Writes a payout in the form of REST: `approval` is a word, with the time of its expiry beside it. */
 function payoutData(payout: object): object {
   const { approval, ...rest } = payout as { approval: { status: string; expires_at: string | null } }
   return withoutNulls({ ...rest, approval: approval.status, approval_expires_at: approval.expires_at })
