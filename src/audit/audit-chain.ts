@@ -1,6 +1,6 @@
 import { createHash, createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
 
-/** What happened, as it is sealed. */
+/** The fields of an audit entry that its link covers. */
 export interface ChainedEntry {
   id: bigint
   merchantId: number
@@ -17,24 +17,24 @@ export interface ChainedEntry {
   atMs: bigint
 }
 
-/** A place in the chain, and the hash that all up to it comes to. */
+/** A position in the chain, and the hash over all entries up to it. */
 export interface Link {
   position: bigint
   hash: Uint8Array
 }
 
-/** A link and its entry; of an entry that is gone everything is null. */
+/** A link and its entry; every field of the entry is null if the entry is gone. */
 export type LinkedEntry = Link & { entryId: bigint } & (ChainedEntry | { [Name in keyof ChainedEntry]: null })
 
-/** The last link as it is kept, and what proves that this installation wrote it. */
+/** The last link as it is stored, with the HMAC that proves that this installation wrote it. */
 export interface Head extends Link {
   proof: Uint8Array
 }
 
-/** Where a chain is broken, and how. */
+/** The position at which a chain is broken, and the kind of the fault. */
 export interface ChainFault {
   position: bigint
-  /** Null where the entry itself is gone. */
+  /** Null if the entry itself is gone. */
   entryId: bigint | null
   problem:
     | 'missing'
@@ -47,12 +47,12 @@ export interface ChainFault {
     | 'head not contained'
 }
 
-/** What the first entry follows. */
+/** The link before the first entry. */
 export const chainStart: Link = { position: 0n, hash: new Uint8Array(32) }
 
 /**
- * SHA-256 over an entry, its place, and the hash of the one before. What is hashed is a JSON list of texts,
- * which two different entries never share.
+ * Makes the link of an entry: SHA-256 over the entry, its position, and the hash of the link before. The
+ * input of the hash is a JSON list of texts, because two different entries never have the same list.
  */
 export function chain(previous: Link, entry: ChainedEntry): Link {
   const position = previous.position + 1n
@@ -74,20 +74,20 @@ export function chain(previous: Link, entry: ChainedEntry): Link {
   return { position, hash: createHash('sha256').update(previous.hash).update(text).digest() }
 }
 
-/** HMAC-SHA-256 of a head: whoever has the database alone writes no other one. */
+/** Makes the HMAC-SHA-256 of a head: a person with the database but without the key cannot make another. */
 export function proveHead(key: KeyObject, merchantId: number, { position, hash }: Link): Buffer {
   return createHmac('sha256', key).update(`audit-head:v1:${merchantId}:${position}:`).update(hash).digest()
 }
 
-/** A head as it is written outside the database: `<merchant>.<position>.<hash>.<proof>`. */
+/** Writes a head as the text that is kept outside the database: `<merchant>.<position>.<hash>.<proof>`. */
 export function writeHead(merchantId: number, { position, hash, proof }: Head): string {
   const word = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64url')
   return `${merchantId}.${position}.${word(hash)}.${word(proof)}`
 }
 
 /**
- * Reads a head that was written outside; also out of the log line or the letter that it stands in.
- * @returns null where there is none
+ * Reads a head that was kept outside the database. The text may be the log line or the e-mail with the head.
+ * @returns null if the text has no head
  */
 export function readHead(text: string): { merchantId: number; head: Head } | null {
   const found = /(?<![\w.-])(\d{1,10})\.(\d{1,18})\.([\w-]{43})\.([\w-]{43})(?![\w-])/.exec(text)
@@ -105,7 +105,11 @@ export function isProven(key: KeyObject, merchantId: number, head: Head): boolea
   return isSame(proveHead(key, merchantId, head), head.proof)
 }
 
-/** @param entries with their links, in order. @returns the last link, or the first fault */
+/**
+ * Follows a chain and checks each link.
+ * @param entries with their links, in order
+ * @returns the last good link, and the first fault, if any
+ */
 export function follow(from: Link, entries: Iterable<LinkedEntry>): { link: Link; fault: ChainFault | null } {
   let link = from
   for (const entry of entries) {
@@ -125,7 +129,7 @@ export function follow(from: Link, entries: Iterable<LinkedEntry>): { link: Link
   return { link, fault: null }
 }
 
-/** Holds the end of a chain against its head. @param head null where none was kept */
+/** Compares the end of a chain with its head. @param head null if none is stored */
 export function judgeEnd(
   key: KeyObject,
   merchantId: number,

@@ -2,12 +2,13 @@ import type { Pool } from 'pg'
 import type { Log } from '../telemetry/log.ts'
 import { type Head, writeHead } from './audit-chain.ts'
 
-/** Writes the heads of audit logs where the owner of the database cannot change them: into the log. */
+/** Writes the heads of audit logs to the service's log: an owner of the database cannot change them there. */
 export interface HeadLog {
   /**
-   * Writes one line, `audit log head`, for each merchant whose log has grown since the last call; the first
-   * call, for each whose log has grown in the last 25 hours. Before, it looks whether the logs still contain
-   * the heads that it wrote last: where one does not, it raises an alarm, at each call.
+   * Writes one line, `audit log head`, for each merchant with a log that has grown since the last call. The
+   * first call takes the logs that have grown in the last 25 hours. Before that, it checks that the logs
+   * still contain the heads that it wrote last, and raises an alarm, at each call, for each log that does
+   * not.
    */
   write(): Promise<void>
 }
@@ -17,7 +18,7 @@ export function openHeadLog(pool: Pool, log: Log): HeadLog {
   let since: Date | null = null
   return {
     async write() {
-      // First, so that a log that grew again over what was cut does not pass for the one that was written.
+      // Check before reading new heads: a log that was cut and grew again would otherwise look unchanged.
       const lost = await findLost(pool, [...written])
       for (const [merchantId, head] of lost)
         log.error(
@@ -35,7 +36,7 @@ export function openHeadLog(pool: Pool, log: Log): HeadLog {
         }
         if (heads.length < pageMax) break
       }
-      // A head that is sealed now may be committed a moment later: the next call looks there again.
+      // A head with an earlier time may be committed after this read: the next call reads an overlap.
       since = rows[0] ? new Date(rows[0].now.getTime() - overlapMs) : since
     },
   }
@@ -55,7 +56,7 @@ function readHeads(pool: Pool, since: Date | null, after: number) {
     .then(({ rows }) => rows)
 }
 
-/** @returns those whose link is gone, or another one */
+/** Finds the heads that the logs no longer contain: their links are gone or have another hash. */
 async function findLost(pool: Pool, heads: readonly (readonly [number, Head])[]) {
   const lost: (readonly [number, Head])[] = []
   for (let begin = 0; begin < heads.length; begin += pageMax) {

@@ -3,22 +3,22 @@ import { type Actor, actorOf, nameOf } from '../identity/actor.ts'
 import { locks } from '../database/locks.ts'
 import { compositeType, type SqlConnection, sqlFunction } from '../database/sql-function.ts'
 
-/** The way in by which somebody came. */
+/** The channel by which a caller reached the service. */
 export type Channel = 'rest' | 'graphql' | 'websocket' | 'terminal' | 'service'
 
 /** The part of an audit entry that names the actor, the operation and the origin of the request. */
 export interface Recording {
   merchantId: number
-  /** `member:7`, `api_key:12`, or `platform`: whoever runs the installation. */
+  /** `member:7`, `api_key:12`, or `platform` for the people who run the installation. */
   actor: string
   address: string | null
   requestId: string | null
   channel: Channel
-  /** The mutation that was asked for, or the command. */
+  /** The name of the mutation or of the command. */
   operation: string
 }
 
-/** A recording as an argument of an SQL function, which writes the entry with what it does. */
+/** A recording as an argument of an SQL function, which writes the audit entry together with its change. */
 export const recordingType = compositeType<Recording>('audit_recording', {
   merchantId: 'int',
   actor: 'text',
@@ -36,9 +36,9 @@ interface RecordingContext {
 }
 
 /**
- * The recording of what the caller does.
- * @param who whom it proved to be, where nobody is signed in yet
- * @throws DomainError UNAUTHENTICATED where it is nobody
+ * Makes the recording of what the caller does.
+ * @param who the member or key that the caller proved to be, if it is not signed in yet
+ * @throws DomainError UNAUTHENTICATED if the context has no actor and `who` is absent
  */
 export function recordingOf(
   ctx: RecordingContext,
@@ -49,7 +49,7 @@ export function recordingOf(
   return { merchantId: who.merchantId, actor: nameOf(who), address, requestId, channel, operation }
 }
 
-/** The recording of what is done on behalf of the platform: its command line, or the service by itself. */
+/** Makes the recording of a change that the platform makes: by its command line, or the service by itself. */
 export function platformRecording(
   merchantId: number,
   operation: string,
@@ -58,12 +58,12 @@ export function platformRecording(
   return { merchantId, actor: 'platform', address: null, requestId: null, channel, operation }
 }
 
-/** What an entry is about: kind and id, `webhook:3`. */
+/** The kind and id of the thing that an entry is about: `webhook:3`. */
 type Target = readonly [kind: string, id: number | bigint | string]
 
 type Snapshot = Readonly<Record<string, unknown>>
 
-/** What changed; of both pictures only what differs is kept. */
+/** A change of one thing. If both snapshots are given, the entry keeps only the fields that differ. */
 interface Change {
   target: Target
   before?: Snapshot | null | undefined
@@ -71,8 +71,8 @@ interface Change {
 }
 
 /**
- * Writes the entry of a change, in the transaction that makes it. Without a difference between two pictures
- * nothing took place, and nothing is written. Pictures hold no secrets: they outlive whatever they show.
+ * Writes the entry of a change, in the transaction that makes it. If two snapshots do not differ, nothing has
+ * changed, and no entry is written. Snapshots hold no secrets: they stay after the thing itself is deleted.
  */
 export async function recordChange(tx: SqlConnection, recording: Recording, change: Change): Promise<void> {
   const { target, before = null, after = null } = change
@@ -86,7 +86,7 @@ const writeChange = sqlFunction('record_change', {
   gives: 'void',
 })
 
-/** JSON knows no bigint. */
+/** Makes plain JSON of a snapshot: a bigint becomes a number, because JSON has no bigint. */
 function plain(snapshot: Snapshot | null): unknown {
   const text = JSON.stringify(snapshot, (_name, part) => (typeof part === 'bigint' ? Number(part) : part))
   return JSON.parse(text)
@@ -100,7 +100,7 @@ function differences(before: Snapshot, after: Snapshot): [Snapshot, Snapshot] {
   return [changed(before, after), changed(after, before)]
 }
 
-/** What entries show of the things that change. */
+/** The statements that read the snapshot of each kind of thing. */
 const snapshots = {
   merchant: `SELECT name AS business_name, status, notification_email, payouts_require_approval,
     approval_threshold, approvals_required, approvals_cover_deposits, ip_whitelist, locale
@@ -124,14 +124,14 @@ const snapshots = {
 
 type SnapshotKind = keyof typeof snapshots
 
-/** Makes a change of one thing and writes its entry: how it looked before, and how after. */
+/** Makes a change of one thing and writes its entry, with the snapshots before and after the change. */
 export async function recordedChange<Result>(
   tx: PoolClient,
   recording: Recording,
   [kind, id]: readonly [SnapshotKind, number],
   work: () => Promise<Result>,
 ): Promise<Result> {
-  // Of two changes of one thing the second begins with what the first made.
+  // Two changes of one thing run one after the other: the second snapshots the result of the first.
   await tx.query('SELECT pg_advisory_xact_lock($1, $2)', [locks.auditedChange, id])
   const before = await snapshotOf(tx, recording, [kind, id])
   const result = await work()
@@ -140,7 +140,7 @@ export async function recordedChange<Result>(
   return result
 }
 
-/** Writes the entry of something that was made just now. */
+/** Writes the entry of a thing that was just created. */
 export async function recordMade(
   tx: PoolClient,
   recording: Recording,

@@ -1,4 +1,4 @@
--- Adds links to the chains of merchants, and moves their heads. Whoever calls it holds the sealer's lock.
+-- Adds links to the chains of merchants, and moves their heads. The caller holds the lock of the chain.
 CREATE OR REPLACE FUNCTION chain_audit_log(
   merchants int[], ids bigint[], positions bigint[], hashes bytea[],
   head_merchants int[], head_positions bigint[], head_hashes bytea[], proofs bytea[]

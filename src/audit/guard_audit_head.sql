@@ -1,4 +1,4 @@
--- Refuses a head of an audit log that is not further on: a chain only grows.
+-- Refuses an audit head at a position that is not beyond the old one: a chain only grows.
 CREATE OR REPLACE FUNCTION guard_audit_head() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.merchant_id = OLD.merchant_id AND NEW.position > OLD.position THEN RETURN NEW; END IF;

@@ -1,4 +1,4 @@
--- Writes the entry of a change, in the transaction that makes it, and notes that it is to be sealed.
+-- Writes the entry of a change, in the transaction that makes it, and records that the entry needs a link.
 CREATE OR REPLACE FUNCTION record_change(recording audit_recording, target text, before jsonb, after jsonb)
   RETURNS void LANGUAGE sql SET search_path = public, pg_temp AS $$
   WITH entry AS (

@@ -35,7 +35,7 @@ const chainEntries = sqlFunction('chain_audit_log', {
   gives: 'void',
 })
 
-/** Entries of audit logs that are sealed at once. */
+/** Most entries that one call adds to the chains. */
 const auditChainMax = 1_000
 
 const entryColumns = `e.id, e.merchant_id AS "merchantId", e.actor, e.operation, e.target, e.address,
@@ -43,13 +43,13 @@ const entryColumns = `e.id, e.merchant_id AS "merchantId", e.actor, e.operation,
   (extract(epoch FROM e.at) * 1000)::bigint AS "atMs"`
 
 /**
- * Chains the entries that were committed since the last time, merchant by merchant. Every process may run
- * it: one has the turn, and whoever is killed leaves nothing half done.
+ * Chains the entries that were committed since the last call, merchant by merchant. Every process may run
+ * it: an advisory lock lets one at a time work, and a process that is killed leaves nothing half done.
  * @param key `MasterSecret.auditKey`
  * @returns whether there may be more
  */
 export async function chainAuditLog(pool: Pool, key: KeyObject): Promise<boolean> {
-  // Most times there is nothing, and no turn to take.
+  // Most calls find no entry and need no lock.
   const waiting = await pool.query({
     name: 'unchained_entries',
     text: 'SELECT FROM audit_unchained LIMIT 1',
@@ -60,7 +60,7 @@ export async function chainAuditLog(pool: Pool, key: KeyObject): Promise<boolean
       locks.auditChain,
     ])
     if (!turn.rows[0]?.free) return false
-    // A statement of its own: it sees what was sealed before the turn came.
+    // This statement starts after the lock was taken, so it sees the links that others made before.
     const { rows } = await tx.query<ChainedEntry & { headPosition: bigint | null; headHash: Buffer | null }>({
       name: 'entries_to_chain',
       text: `SELECT ${entryColumns}, h.position AS "headPosition", h.hash AS "headHash"
@@ -92,23 +92,23 @@ export async function chainAuditLog(pool: Pool, key: KeyObject): Promise<boolean
   })
 }
 
-/** What a look at a merchant's chain found. */
+/** The result of a check of a merchant's chain. */
 export interface ChainVerdict {
   fault: ChainFault | null
-  /** How far it was followed. */
+  /** The position up to which the chain was followed. */
   upTo: bigint
-  /** Whether that is its end; else go on `after` it. */
+  /** Whether the check is finished; if not, the next call goes on `after` this position. */
   isComplete: boolean
-  /** When its head was written; null where there is none. */
+  /** The time at which the head was written; null if there is no head. */
   chainedAt: Date | null
-  /** The head in one line, to be kept outside the database; null where there is none. */
+  /** The head in one line, to be kept outside the database; null if there is no head. */
   head: string | null
 }
 
 /**
- * Follows a merchant's chain and holds its end against the head.
+ * Follows a merchant's chain and compares its end with the head.
  * @param pool sees at least this merchant's rows
- * @param options.after the place of the last entry that was proven before, 0 for the whole chain
+ * @param options.after the position of the last entry that was proven before, 0 for the whole chain
  * @param options.most entries that are read, at most
  * @param options.kept a head that was kept outside the database: the log must still contain it
  */
@@ -139,7 +139,7 @@ export async function verifyAuditLog(
     left -= entries.length
     if (entries.length > 0) continue
     if (link.position > (head?.position ?? 0n)) {
-      // The chain may have grown since its head was read, and again since.
+      // The chain may have grown after its head was read: read the head again.
       head = await findHead(pool, merchantId)
       left -= 1
       if (head && head.position > link.position) continue
@@ -156,7 +156,8 @@ export async function verifyAuditLog(
 
 /**
  * Reads a head of an audit log that was kept outside the database: the head alone, or a log line with it.
- * @throws DomainError INVALID_INPUT where it is none, of another merchant, or not of this installation
+ * @throws DomainError INVALID_INPUT if the text has no head, or if the head is of another merchant or of
+ *   another installation
  */
 export function readKeptHead(key: KeyObject, merchantId: number, text: string): Head {
   const wrong = (message: string) => invalidInput([{ field: 'head', message }])
@@ -168,7 +169,7 @@ export function readKeptHead(key: KeyObject, merchantId: number, text: string): 
   return read.head
 }
 
-/** A log line with all that stands beside the head. */
+/** Longest text with a head: a log line has other fields beside the head. */
 const keptLengthMax = 2_000
 const pageMax = 1_000
 
@@ -204,15 +205,15 @@ async function readLinks(
   return rows
 }
 
-/** Whether the chain has another link, or none, at the place of a head that was kept outside. */
+/** Whether the chain has another link, or none, at the position of a head that was kept outside. */
 async function isLost(pool: Pool, merchantId: number, { position, hash }: Link): Promise<boolean> {
   const link = await readLink(pool, merchantId, position)
   return !link || !isSame(link.hash, hash)
 }
 
 /**
- * Whether something is there that leaves an entry when it is made: a log that is empty beside it was taken
- * away. What waits for its seal is still to come.
+ * Whether the merchant has rows that always write an entry when they are created. Beside such rows an empty
+ * chain means that the log was removed. Returns false while entries still wait for their links.
  */
 async function leftTraces(pool: Pool, merchantId: number): Promise<boolean> {
   const { rows } = await pool.query<{ found: boolean }>(
@@ -227,9 +228,9 @@ async function leftTraces(pool: Pool, merchantId: number): Promise<boolean> {
 }
 
 /**
- * Whether there are as many entries as links and entries that wait for theirs: somebody may have put one
- * beside the chain.
- * @returns one that is in no chain and does not wait
+ * Finds an entry that was inserted beside the chain: the number of entries must equal the number of links
+ * and of entries that wait for their links.
+ * @returns the id of an entry that has no link and does not wait for one; null if there is none
  */
 async function findStray(pool: Pool, merchantId: number): Promise<bigint | null> {
   const { rows } = await pool.query<{ id: bigint }>(

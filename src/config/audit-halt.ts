@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * After how many minutes without a proof of the books payments out are halted; 0: never. Choice: half an
- * hour, far above the minute between two proofs. Less than five would halt before the alarm.
+ * The number of minutes without a proof of the books after which payments out are halted; 0: never. Choice:
+ * half an hour, far above the minute between two proofs. Less than five would halt before the alarm.
  */
 export const auditHaltSettings = {
   AUDIT_HALT_AFTER: z.coerce

@@ -18,7 +18,7 @@ export interface Config {
   port: number
   /** Absolute folder of the embedded database, the master secret and the simulator's journal. */
   dataDir: string
-  /** A PostgreSQL server of the owner's; null means the embedded one. */
+  /** The owner's PostgreSQL server; null means the embedded one. */
   databaseUrl: Secret | null
   /** The epoch that the database must be in (it rises with each restore); null: not checked. */
   databaseEpoch: number | null
@@ -27,19 +27,19 @@ export interface Config {
   /** The address that operators call back; null means the public one. */
   callbackUrl: string | null
   /**
-   * Keys, peppers and token signing keys are derived from or sealed with it; null means the file in
-   * `dataDir`.
+   * The secret from which keys, peppers and token signing keys are derived, or with which they are encrypted;
+   * null means the file in `dataDir`.
    */
   masterSecret: Secret | null
-  /** Networks whose `X-Forwarded-For` is believed. */
+  /** Networks of proxies: an `X-Forwarded-For` that they send is trusted. */
   trustedProxies: readonly string[]
   pace: RequestPace
   connections: ConnectionMaxima
   deliveries: DeliveryPace
   mail: MailSettings
-  /** Payments out are halted where the books were not proven for so long; 0: never. */
+  /** The time without a proof of the books after which payments out are halted; 0: never. */
   auditHaltAfterMs: number
-  /** The operator that a number suggests where the caller names none. */
+  /** The operators that numbers suggest, for a caller that names none. */
   numberRanges: NumberRanges
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** The operator simulator of the sandbox: started here on this port, or one that runs elsewhere. */
@@ -186,7 +186,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   }
 }
 
-/** The addresses that others reach the service by, once it is known which port it has. */
+/** Returns the addresses at which clients and operators reach the service, after its port is known. */
 export function addressesOf(config: Config, boundPort: number): Addresses {
   const publicUrl = config.publicUrl ?? `http://${urlHost(config.host)}:${boundPort}`
   return { publicUrl, callbackUrl: config.callbackUrl ?? publicUrl }

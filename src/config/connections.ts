@@ -1,21 +1,21 @@
 import { z } from 'zod'
 
 /**
- * How many open connections one process holds, HTTP and WebSocket together; further ones get 503. And how
- * long it accepts connections after it was told to end.
+ * The number of open connections of one process, HTTP and WebSocket together, and the time for which the
+ * process still accepts connections after SIGTERM. Further connections get 503.
  */
 export interface ConnectionMaxima {
   max: number
-  /** Of one client address that is no trusted proxy. */
+  /** Connections of one client address; those of trusted proxies are not counted. */
   perAddressMax: number
-  /** After SIGTERM the process accepts requests for so long, while `/readyz` already answers 503. */
+  /** The time after SIGTERM in which the process still accepts requests; `/readyz` already answers 503. */
   drainDelayMs: number
 }
 
 /** Choice: carriers put many customers behind one address; a sandbox is used from one address only. */
 const usualPerAddress = { production: 2_000, sandbox: 10_000 }
 
-/** The settings of it. */
+/** The settings of these bounds. */
 export const connectionSettings = {
   CONNECTIONS_MAX: z.coerce
     .number()
@@ -52,7 +52,7 @@ export const connectionSettings = {
     ),
 }
 
-/** Where the settings say nothing, the mode decides. */
+/** Reads these settings. The mode decides the bound per address if its setting is absent. */
 export function readConnectionMaxima(
   mode: 'production' | 'sandbox',
   read: z.output<z.ZodObject<typeof connectionSettings>>,

@@ -2,9 +2,9 @@ import { z } from 'zod'
 
 /** How often deliveries to merchants' servers are tried (see docs/design/events.md#deliveries). */
 export interface DeliveryPace {
-  /** Seconds from each failed attempt to the next; after the last the delivery is given up. */
+  /** Seconds from each failed attempt to the next; after the last attempt the delivery is given up. */
   retryScheduleS: readonly number[]
-  /** So many failed attempts in a row disable an endpoint. */
+  /** The number of failed attempts in a row that disables an endpoint. */
   disableAfter: number
 }
 
@@ -12,7 +12,7 @@ const usualSchedule = '10,60,300,900,3600,7200,14400,28800,43200,72000,86400'
 const waitMaxS = 30 * 86_400
 const stepsMax = 100
 
-/** The settings of it. */
+/** The settings of deliveries. */
 export const deliverySettings = {
   WEBHOOK_RETRY_SCHEDULE: z
     .string()

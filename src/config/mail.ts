@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import { Secret } from '../shared/secret.ts'
 
-/** How letters to people leave. */
+/** The settings of the e-mails that the service sends. */
 export interface MailSettings {
-  /** `smtp://user:password@host:port`, or `smtps:`; null where there is no mail server. */
+  /** `smtp://user:password@host:port`, or `smtps:`; null if there is no mail server. */
   smtpUrl: Secret | null
-  /** Who writes: `Name <address>`. */
+  /** The sender: `Name <address>`. */
   from: string
-  /** Where a sandbox without a mail server keeps its letters, as `.eml` files; null in production. */
+  /** The folder where a sandbox without a mail server keeps its e-mails as `.eml` files; otherwise null. */
   folder: string | null
-  /** Who may read these letters at `/mail`. They hold links that sign people in. */
+  /** The clients that may read these e-mails at `/mail`. The e-mails hold links that sign people in. */
   readers: 'loopback' | 'public'
 }
 
@@ -53,7 +53,7 @@ interface ReadSettings {
   SANDBOX_MAIL: 'loopback' | 'public'
 }
 
-/** @param folder of a sandbox, where it keeps letters that no server takes */
+/** Reads these settings. @param folder where a sandbox without a mail server keeps its e-mails */
 export function readMail(
   { SMTP_URL: url, MAIL_FROM: from, SANDBOX_MAIL: readers }: ReadSettings,
   folder: string | null,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Provider, providers } from '../shared/providers.ts'
 
-/** Beginnings of national numbers, and the operator whose customers mostly have them. */
+/** First digits of national numbers, each with the operator that most customers with such a number have. */
 export type NumberRanges = readonly { prefix: string; provider: Provider }[]
 
 const entry = z
@@ -11,7 +11,7 @@ const entry = z
   .pipe(z.tuple([z.string(), z.enum(providers, `must name ${providers.join(', ')}`)]))
   .transform(([prefix, provider]) => ({ prefix, provider }))
 
-/** The setting of it; where it says nothing, as numbers were given out in Mali. */
+/** The setting of the ranges. The default is how ranges of numbers were given to operators in Mali. */
 export const rangeSettings = {
   NUMBER_RANGES: z
     .string()
@@ -29,8 +29,8 @@ export const rangeSettings = {
 }
 
 /**
- * The operator that a number suggests: that of its longest beginning in the table. Numbers are portable, so
- * that it is no more than a suggestion.
+ * Returns the operator that a number suggests: the longest prefix in the table that fits decides. Numbers are
+ * portable, so this is only a suggestion.
  * @param phone E.164
  */
 export function suggestProvider(ranges: NumberRanges, phone: string): Provider | null {

@@ -1,21 +1,21 @@
 import { z } from 'zod'
 
-/** How much is asked of an operator at once (see docs/design/operators.md#how-much-is-asked-at-once). */
+/** The bounds of the calls to one operator (see docs/design/operators.md#how-much-is-asked-at-once). */
 export interface OperatorLimits {
-  /** Money calls that a customer waits for. */
+  /** Concurrent payment calls that a customer waits for. */
   interactiveMax: number
-  /** Money calls that nobody waits for: they never take the place of a customer's. */
+  /** Concurrent payment calls that no customer waits for: they never take the slots of the others. */
   backgroundMax: number
-  /** Questions. */
+  /** Concurrent queries about payments. */
   queriesMax: number
-  /** Calls that may wait for a place, of each of the three. */
+  /** Calls of each of these three kinds that may wait for a slot. */
   queueMax: number
   requestsPerSecond: number
   /** Pause after the operator failed; it doubles up to two minutes. */
   breakerOpenMs: number
 }
 
-/** The settings of it, without the operator's prefix. */
+/** The settings of these bounds, without the operator's prefix. */
 export const limitSettings = {
   MAX_INTERACTIVE: z.coerce
     .number()

@@ -4,7 +4,7 @@ import { Secret } from '../shared/secret.ts'
 import { limitSettings, type OperatorLimits, operatorLimits } from './operator-limits.ts'
 import { address, ConfigError, flag, parse } from './parse.ts'
 
-/** How a push-prompt operator of the GSMA Mobile Money API is reached. */
+/** The settings of an operator with the GSMA Mobile Money API, which prompts the customer on the phone. */
 export interface GsmaSettings {
   driver: 'gsma-mm'
   provider: Provider
@@ -15,9 +15,9 @@ export interface GsmaSettings {
   apiKey: Secret | null
   /** Our own account at the operator, `type:identifier` (`accountid:POOL`). */
   account: string
-  /** How it tells outcomes: by callback, by being polled, or at once where it can. */
+  /** How the operator reports an outcome that is not in its first answer: it calls us back, or we poll it. */
   flow: 'callback' | 'polling'
-  /** Disbursements answer with their final state. */
+  /** True if the operator answers a disbursement with its final state. */
   disburseIsSynchronous: boolean
   /** The operator's own words for a transaction's status, in lower case. */
   statusMap: Readonly<Record<string, 'settled' | 'pending' | 'refused' | 'reversed'>>
@@ -29,17 +29,17 @@ export interface GsmaSettings {
   faultNumbers?: RegExp
 }
 
-/** How a hosted-checkout operator is reached. */
+/** The settings of an operator with a hosted checkout page. */
 export interface CheckoutSettings {
   driver: 'checkout-session'
   provider: Provider
   baseUrl: string
   apiKey: Secret
-  /** Current first; older ones still verify while the operator rotates. */
+  /** The current secret first; the older ones stay valid while the operator changes its secret. */
   webhookSecrets: readonly Secret[]
   signatureHeader: string
   launchUrlField: string
-  /** Name of the field that ties a session to one payer's number; null where anyone may pay. */
+  /** The name of the field that ties a session to one payer's number; null if any number may pay. */
   payerField: string | null
   limits: OperatorLimits
   /**
@@ -96,9 +96,9 @@ export const checkoutSettings = z.object({
 })
 
 /**
- * The four operators of the sandbox, all played by the simulator at `url`.
+ * Returns the settings of the four operators of the sandbox, all played by the simulator at `url`.
  * @param limits settings that differ from the sandbox's own, by their names
- * @throws ConfigError where a limit is none
+ * @throws ConfigError if the value of a limit is wrong
  */
 export function sandboxOperators(
   url: string,
@@ -138,18 +138,18 @@ export function sandboxOperators(
 /** The test numbers 20 to 27 of the simulator (`src/simulator/scenarios.ts`); a test compares the two. */
 const faultNumbers = /^\+223702[0-7]\d{4}$/
 
-/** The simulator takes what one machine can give; real operators grant far less. */
+/** The limits of the sandbox operators: the simulator serves as fast as the machine; real ones grant less. */
 const sandboxPace = {
   MAX_INTERACTIVE: '64',
   MAX_BACKGROUND: '32',
   MAX_QUERIES: '32',
   MAX_QUEUE: '1000',
   RPS: '2000',
-  // An operator that the owner of the sandbox switches on again is soon used again.
+  // The service soon uses an operator again that the owner of the sandbox has switched on again.
   BREAKER_OPEN_MS: '1000',
 }
 
-/** The limits of all operators as they stand in the environment. */
+/** Returns the limits of all operators that the environment sets. */
 export function limitsOf(values: Record<string, string | undefined>): Record<string, string> {
   const names = new RegExp(`^OPERATOR_[A-D]_(${Object.keys(limitSettings).join('|')})$`)
   return Object.fromEntries(
@@ -159,7 +159,7 @@ export function limitsOf(values: Record<string, string | undefined>): Record<str
   )
 }
 
-/** The settings of one operator, without their prefix. */
+/** Returns the settings of one operator, without their prefix. */
 function own<T extends string | undefined>(
   values: Readonly<Record<string, T>>,
   letter: string,

@@ -1,23 +1,23 @@
 import { z } from 'zod'
 
-/** One or more settings are wrong; `message` names every one of them. */
+/** The error of one or more wrong settings; `message` names every one of them. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
-/** An address of HTTP or HTTPS. */
+/** The schema of an HTTP or HTTPS address. */
 export const address = z
   .string()
   .refine((value) => URL.canParse(value) && /^https?:/.test(value), 'must be an http(s) address')
 
-/** A setting that is on or off. */
+/** The schema of a setting that is on or off. */
 export const flag = z
   .enum(['true', 'false', '1', '0'])
   .transform((value) => value === 'true' || value === '1')
 
 /**
  * Reads settings by their schema.
- * @param prefix of their names, as an error says them
+ * @param prefix the prefix of the setting names in an error
  * @throws ConfigError that names every setting that is wrong
  */
 export function parse<T extends z.ZodType>(

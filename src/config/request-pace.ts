@@ -1,30 +1,30 @@
 import { z } from 'zod'
 
-/** How many requests may come; more of them are told to come back later. */
+/** The bounds of requests. A request over a bound is refused and told to come back later. */
 export interface RequestPace {
-  /** Writes of a merchant in a second, over all its tokens. */
+  /** Writing requests of a merchant in a second, over all its tokens. */
   writesPerSecond: number
   readsPerSecond: number
   /** Requests of an address to one public route in a minute; an IPv6 network of 64 bits is one address. */
   publicPerMinute: number
-  /** Requests for money by payment links, to one telephone in ten minutes, that were not paid. */
+  /** Unpaid requests for money that payment links make to one phone in ten minutes. */
   promptsPerPhone: number
   /** Objects that GraphQL may give a merchant, or an address without a token, in a minute. */
   objectsPerMinute: number
-  /** Requests under way at once; over it some are turned away, money last. */
+  /** Requests at once in one process. Beyond it requests are refused: reads first, payments last. */
   inFlightMax: number
 }
 
 const count = z.coerce.number().int().min(1).max(1_000_000_000).optional()
 
-/** Where a setting says nothing: in a sandbox whole test suites come from one merchant and one address. */
+/** The defaults. A sandbox has higher ones: whole test suites come from one merchant and one address. */
 const usual: Readonly<Record<'production' | 'sandbox', RequestPace>> = {
   // See docs/design/rules.md#limits.
   production: {
     writesPerSecond: 100,
     readsPerSecond: 200,
     publicPerMinute: 60,
-    // Choice: who is wrong about a code or a balance tries again a few times, and no more.
+    // Choice: a payer with a wrong code or too small a balance tries again a few times.
     promptsPerPhone: 5,
     objectsPerMinute: 100_000,
     inFlightMax: 512,
@@ -39,13 +39,13 @@ const usual: Readonly<Record<'production' | 'sandbox', RequestPace>> = {
   },
 }
 
-/** What a setting is where the environment says nothing. */
+/** Describes a setting: its text, and its defaults in production and in a sandbox. */
 const usually = (name: keyof RequestPace, description: string) => ({
   description,
   usual: { production: usual.production[name], sandbox: usual.sandbox[name] },
 })
 
-/** The settings of it. */
+/** The settings of these bounds. */
 export const paceSettings = {
   RATE_LIMIT_WRITES: count.meta(
     usually(

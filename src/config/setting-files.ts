@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 
-/** Settings that may be given as the path of a file, beside all of operators (`OPERATOR_A_...`). */
+/** Settings that may be given as the path of a file, in addition to all `OPERATOR_A_...` settings. */
 export const fileSettings = ['SECRET_KEY', 'DATABASE_URL', 'SMTP_URL'] as const
 
 const fileNames = new RegExp(`^(${fileSettings.join('|')}|OPERATOR_[A-D]_[A-Z_]+)_FILE$`)
 
-/** The settings, those that were given as the path of a file (`X_FILE`) too; an empty one is none. */
+/** Returns all settings, and reads those that are given as a file (`X_FILE`). An empty setting is absent. */
 export function withFiles(
   environment: Readonly<Record<string, string | undefined>>,
 ): Record<string, string | undefined> {

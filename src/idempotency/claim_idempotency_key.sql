@@ -1,6 +1,6 @@
--- Takes the right to run what stands under a key. `outcome` is `begun` (it is new), `resumed` (somebody began
--- it and is gone, or could not say how it ended: the same effect goes on), `running`, `answered`, or `reused`
--- for something else. What has expired is new again.
+-- Takes the right to run the request of a key. `outcome` is `begun` (the key is new), `resumed` (an earlier
+-- run died or did not know its outcome: the same operation goes on), `running`, `answered`, or `reused` (the
+-- key was used for another request). An expired key counts as new.
 CREATE OR REPLACE FUNCTION claim_idempotency_key(
   merchant int, named_operation text, given_key text, given_digest bytea, new_operation_id bytea,
     lease_ms int, lifetime_ms bigint
@@ -25,7 +25,7 @@ BEGIN
     END IF;
     SELECT k.* INTO kept FROM idempotency_key k
     WHERE k.merchant_id = merchant AND k.operation = named_operation AND k.key = given_key FOR UPDATE;
-    -- Given back in between: it is free again.
+    -- Another caller gave the key back after the INSERT: try again, because the key is free now.
     CONTINUE WHEN NOT FOUND;
     IF kept.digest = given_digest AND kept.answer IS NULL
       AND (kept.locked_until > clock_timestamp()) IS NOT TRUE THEN

@@ -1,5 +1,5 @@
--- Ends a claim that nobody has taken over: keeps the answer; or gives the key back, as if it had never been
--- used; or, with neither, lets the next one go on with it.
+-- Ends a claim, unless another caller has taken it over: keeps the answer; or gives the key back, as if it
+-- had never been used; or, with neither, lets the next request with the key resume the operation.
 CREATE OR REPLACE FUNCTION end_idempotency_claim(
   merchant int, named_operation text, given_key text, claimed int, given_answer bytea, give_back boolean
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -41,35 +41,38 @@ const sweepKeys = sqlFunction('sweep_idempotency_keys', {
   gives: 'bigint',
 })
 
-/** Choice: longer than a deposit waits for its operator; run twice it makes one thing anyway. */
+/**
+ * The lease of a claim. Choice: longer than a deposit waits for its operator. A request that runs twice still
+ * creates one thing.
+ */
 export const idempotencyBounds = { leaseMs: 25_000 }
 
 /** How long an answer is kept under its idempotency key (see docs/design/rules.md#idempotency). */
 const idempotencyKeptMs = 30 * 24 * 3_600_000
 
-/** What a merchant sent under an `Idempotency-Key`; a key belongs to one merchant and one operation. */
+/** A request with an `Idempotency-Key`. The key belongs to one merchant and one operation. */
 export interface KeyedRequest {
   merchantId: number
   operation: string
   key: string
-  /** Whatever the operation depends on, as JSON: another input under the same key is refused. */
+  /** Everything that the operation depends on, as JSON: another input under the same key is refused. */
   input: unknown
 }
 
-/** What one request does, once, however often it is begun. */
+/** The operation of one request. It takes effect once, however often it is begun. */
 export interface IdempotentOperation {
-  /** 32 hexadecimal digits: what the request makes takes its identity from it. */
+  /** 32 hexadecimal digits, from which the rows that the request creates derive their identity. */
   readonly id: string
   /**
-   * 64 hexadecimal digits that name the request itself: operation, key and input. The same request has the
-   * same name also after a restore that lost the claim, whereas `id` is drawn anew then.
+   * 64 hexadecimal digits that name the request itself: a hash of operation, key and input. If a restore
+   * loses the claim, the same request has the same name again, but a new random `id`.
    */
   readonly name: string
-  /** Somebody began it before and never said how it ended: what it makes may be there already. */
+  /** True if an earlier run never reported its outcome: the rows of the operation may exist already. */
   readonly isResumed: boolean
-  /** Service time of its first beginning. */
+  /** The service time at which the operation first began. */
   readonly since: Date
-  /** What has come of it: nothing was written, it is done, or nobody knows. */
+  /** The outcome so far: nothing was written, the operation is done, or its outcome is unknown. */
   outcome: 'nothing' | 'done' | 'unknown'
 }
 
@@ -77,11 +80,11 @@ export type Claim =
   | {
       kind: 'claimed'
       idempotentOperation: IdempotentOperation
-      /** Keeps the answer for those who repeat the request. */
+      /** Keeps the answer for repetitions of the request. */
       keep(answer: string): Promise<void>
-      /** The key was never used. */
+      /** Gives the key back, as if it had never been used. */
       giveBack(): Promise<void>
-      /** The next one goes on with the same effect. */
+      /** Ends the claim without an answer: the next request with the key resumes the same operation. */
       leaveOpen(): Promise<void>
     }
   | { kind: 'answered'; answer: string }
@@ -89,11 +92,10 @@ export type Claim =
   | { kind: 'reused' }
 
 /**
- * Takes the right to run a request that came with an `Idempotency-Key`: of all who ask at once, on all nodes,
- * one gets it. Who has it must end it. A holder that died is believed to be at it for
- * `idempotencyBounds.leaseMs`; whoever comes then goes on with the same effect, so that even two at once
- * make one thing.
- * The answer is kept sealed: it may hold a secret that is shown once.
+ * Takes the right to run a request that came with an `Idempotency-Key`. One of the concurrent callers, over
+ * all nodes, gets the claim and must end it. A claim expires after `idempotencyBounds.leaseMs`, because its
+ * holder may have died. The next caller then resumes the same operation: even two holders create one thing.
+ * The answer is kept encrypted, because it may hold a secret that is shown once.
  */
 export async function claimKey(pool: pg.Pool, master: MasterSecret, request: KeyedRequest): Promise<Claim> {
   const { merchantId, operation, key } = request
@@ -134,7 +136,7 @@ export async function claimKey(pool: pg.Pool, master: MasterSecret, request: Key
   }
 }
 
-/** Forgets the keys that are older than 30 days of service time. @returns whether more of them may be left */
+/** Deletes keys that are older than 30 days of service time. @returns whether more of them may be left */
 export async function sweepIdempotencyKeys(pool: pg.Pool): Promise<boolean> {
   const swept = await sweepKeys(pool, { lifetimeMs: idempotencyKeptMs, most: sweepBatch })
   return swept === BigInt(sweepBatch)
@@ -142,13 +144,13 @@ export async function sweepIdempotencyKeys(pool: pg.Pool): Promise<boolean> {
 
 const sweepBatch = 1_000
 
-/** The merchant is not part of it: whoever uses the name adds it. */
+/** Makes the name of a request, without the merchant: code that uses the name adds the merchant. */
 function nameOf(operation: string, key: string, digest: Buffer): string {
   const parts = JSON.stringify([operation, key, digest.toString('hex')])
   return createHash('sha256').update(parts).digest('hex')
 }
 
-/** JSON in which the order of an object's fields says nothing. */
+/** Writes JSON with the fields of objects sorted: two inputs that differ only in order give the same text. */
 function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_name, part: unknown) => {
     if (typeof part === 'bigint') return String(part)

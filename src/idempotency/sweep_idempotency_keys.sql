@@ -1,5 +1,4 @@
--- Forgets the keys that have expired, a bounded number at a time. Those in use at this moment are passed
--- over.
+-- Deletes at most `most` expired keys, and skips keys that another transaction has locked. @returns how many
 CREATE OR REPLACE FUNCTION sweep_idempotency_keys(lifetime_ms bigint, most int) RETURNS bigint
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH gone AS (

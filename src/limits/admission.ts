@@ -2,40 +2,41 @@ import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 import { fullSlot, takeSlots } from './slot.ts'
 
-/** How often it is looked whether the event loop is late, and what is too late. */
+/** How often the event loop is checked for a delay, and the delay that is too long. */
 const loopSampleMs = 100
 const loopDelayMaxMs = 100
 
-/** Choice: a fifth of the second that a client waits. */
+/** The delay of the database that is too long. Choice: a fifth of the second that a client waits. */
 const databaseDelayMaxMs = 200
 
-/** Places that always stay. Choice: a fifth of them, for dashboards, is 32 clients that wait. */
+/** The slots that always stay. Choice: dashboards may use a fifth of them, which is 32 waiting clients. */
 const slotsMin = 160
 
-/** How much a request matters while there is no room for all. */
+/** The priority of a request while there are not enough slots for all. */
 export type Priority = 'money' | 'status' | 'read' | 'dashboard'
 
-/** The part of the room that requests of a kind may fill, those of the others included. */
+/** The share of the slots up to which requests of a priority are admitted; all taken slots count. */
 const shares: Readonly<Record<Priority, number>> = { money: 1, status: 0.6, read: 0.4, dashboard: 0.2 }
 
 /**
- * Lets in as many requests at once as can be answered in time and turns the others away at once, the least
- * urgent first: four tenths of the room are for money alone. Nobody queues here.
+ * Admits as many requests at once as can be answered in time and refuses the others at once, the least urgent
+ * first: four tenths of the slots are for payments alone. No request waits in a queue here.
  * @see docs/design/architecture.md#overload-and-slow-clients
  */
 export interface Admission {
-  /** @throws DomainError OVERLOADED where there is no room: nothing was begun */
+  /** Checks that a slot is free. @throws DomainError OVERLOADED if none is: nothing was begun */
   check(priority: Priority): void
-  /** Runs work in a place of its own. @throws DomainError OVERLOADED, and whatever the work throws */
+  /** Runs work in a slot of its own. @throws DomainError OVERLOADED, and every error of the work */
   run<T>(priority: Priority, work: () => Promise<T>): Promise<T>
   close(): void
 }
 
 /**
- * @param inFlightMax places; they become fewer while the event loop is late or the database answers late, and
- *   come back when neither is so
- * @param probe asks the database for nothing, as all others ask it: what it waits, they wait. (How long they
- *   take themselves says nothing: some wait for operators.)
+ * Opens the admission of requests.
+ * @param inFlightMax number of slots; it falls while the event loop or the database is late, and rises again
+ *   when neither is
+ * @param probe runs an empty statement through the pool that requests use, so that it waits as long as they
+ *   do. (The duration of a request itself tells nothing: some requests wait for operators.)
  */
 export function openAdmission(inFlightMax: number, probe: () => Promise<unknown>): Admission {
   const fewest = Math.min(inFlightMax, Math.max(slotsMin, inFlightMax / 32))
@@ -56,7 +57,7 @@ export function openAdmission(inFlightMax: number, probe: () => Promise<unknown>
 
   async function ask(now: number): Promise<void> {
     probedAt = now
-    // One that fails was as late as it was, and whoever asked beside it hears why.
+    // A probe that fails counts by its duration alone: concurrent requests get the same error and report it.
     await probe().catch(() => {})
     probedAt = null
   }
@@ -78,14 +79,14 @@ export function openAdmission(inFlightMax: number, probe: () => Promise<unknown>
   }
 }
 
-/** The one name that all requests take their slots under. */
+/** The single name under which all requests take their slots. */
 const inFlight = 'in flight'
 
 function overloaded(): DomainError {
   return new DomainError('OVERLOADED', undefined, { retryAfterS: limits.overloadRetryS })
 }
 
-/** A fifth fewer than are taken while it is late; a twentieth more while it is not. */
+/** Computes the number of slots: a fifth fewer than are taken while late, otherwise a twentieth more. */
 export function nextSlots(now: {
   slots: number
   taken: number

@@ -1,19 +1,19 @@
 import { type SqlConnection, sqlFunction } from '../database/sql-function.ts'
 import { DomainError } from '../shared/errors.ts'
 
-/** How long failures make the next try wait. Each doubles the wait. */
+/** The bounds of the wait after failures. Each failure doubles the wait before the next try. */
 export interface BackoffPolicy {
   longestMs: number
-  /** After so long without a failure the count begins anew. */
+  /** The time without a failure after which the count begins anew. */
   forgetMs: number
-  /** So many failures of an address over all accounts cost no time. */
+  /** The number of failures of an address, over all accounts, that cause no wait. */
   addressFree: number
-  /** An account fails so often within a window over all addresses. */
+  /** The most failures of an account within a window, over all addresses. */
   accountMost: number
   windowMs: number
 }
 
-/** Who tries; accounts and addresses in the form in which the database keeps them. */
+/** The caller that tries to sign in; account and address have the form in which the database keeps them. */
 interface Trier {
   account: string
   /** The account at this address. */
@@ -41,20 +41,20 @@ const takeFailure = sqlFunction('count_failure', {
   gives: 'int',
 })
 
-/** Takes one failure back from each name. Those in `waiting` wait no longer; `forgiven` begins anew. */
+/** Takes one failure back from each name. Names in `waiting` wait no longer; `forgiven` begins anew. */
 export const takeBackFailures = sqlFunction('take_back_failures', {
   takes: { names: 'text[]', waiting: 'text[]', forgiven: 'text?' },
   gives: 'void',
 })
 
-/** Forgets every failure that was counted under these names. */
+/** Deletes all failures that were counted under these names. */
 export const forgiveFailures = sqlFunction('forgive_failures', {
   takes: { names: 'text[]' },
   gives: 'void',
 })
 
 /**
- * Counts a try as a failure, before anything is judged, over all nodes.
+ * Counts a try as a failure, before the credentials are checked, over all nodes.
  * @returns how many failures there are now, and whether the account signed in from this address before
  * @throws DomainError RATE_LIMITED, with the seconds to wait; then nothing is counted
  */
@@ -65,7 +65,7 @@ export async function countTry(connection: SqlConnection, trier: Trier, policy: 
 }
 
 /**
- * Counts a failure under a name, of which a window takes so many.
+ * Counts a failure under a name. A window takes at most `most` of them.
  * @throws DomainError RATE_LIMITED, with the seconds until the window ends; then nothing is counted
  */
 export async function countFailure(

@@ -1,5 +1,5 @@
 -- Counts one failure under a name, unless `most` are counted already; the window begins with the first.
--- @returns 0, or after how many ms the window of those that are counted ends
+-- @returns 0 if it was counted, otherwise the ms until the window ends
 CREATE OR REPLACE FUNCTION count_failure(counted text, most int, window_ms int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN

@@ -1,4 +1,4 @@
--- Forgets every failure that was counted under these names.
+-- Deletes all failures that were counted under these names.
 CREATE OR REPLACE FUNCTION forgive_failures(names text[]) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   DELETE FROM sign_in_wait WHERE name = ANY (names)

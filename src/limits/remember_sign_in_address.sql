@@ -1,5 +1,5 @@
--- Notes that an account signed in from an address, both as hashes. Where `alone`, the other addresses of the
--- account are forgotten.
+-- Records that an account signed in from an address, both as hashes. If `alone`, the other addresses of the
+-- account are deleted.
 CREATE OR REPLACE FUNCTION remember_sign_in_address(
   given_account text, given_address text, alone boolean
 ) RETURNS void

@@ -6,7 +6,7 @@ import type { Log } from '../telemetry/log.ts'
 import { addressBlock } from '../shared/ip-whitelist.ts'
 import { openWindowStore, type RateLimitState, SharedWindow, setRateLimitHeaders } from './window.ts'
 
-/** The caller of a request, and the headers of its answer. */
+/** The caller of a request, and the headers of the answer. */
 export interface LimitedCaller {
   actor: { tokenId: string; merchantId: number } | null
   clientAddress: string | null
@@ -14,22 +14,22 @@ export interface LimitedCaller {
 }
 
 /**
- * The general limits of requests, over all nodes: of a token, of its merchant over all tokens, and of an
- * address without one.
+ * The general limits of requests over all nodes: for one token, for one merchant over all its tokens, and for
+ * one address without a token.
  * @see docs/design/rules.md#limits
  */
 export interface RequestLimits {
-  /** Lets a request pass, and tells its caller how many more may come. @throws DomainError RATE_LIMITED */
+  /** Counts a request, and adds to its answer how many more may come. @throws DomainError RATE_LIMITED */
   takeTurn(caller: LimitedCaller, kind: Kind, route: string): Promise<void>
-  /** The same of the public pages of payment links. @throws DomainError RATE_LIMITED */
+  /** Does the same for the public pages of payment links. @throws DomainError RATE_LIMITED */
   takePage(caller: LimitedCaller, kind: 'view' | 'form'): Promise<void>
-  /** Lets a merchant change who has access to its account. @throws DomainError RATE_LIMITED */
+  /** Counts a change of the access to a merchant's account. @throws DomainError RATE_LIMITED */
   takeAccessChange(caller: LimitedCaller): Promise<void>
-  /** Lets a payment link ask somebody. @throws DomainError RATE_LIMITED */
+  /** Counts a request for money that a payment link makes. @throws DomainError RATE_LIMITED */
   takePrompt(linkId: number): Promise<void>
-  /** Tells who was turned away for another reason how many may come. Nothing is counted. */
+  /** Adds the limits to the answer of a request that was refused for another reason, and counts nothing. */
   setTurnHeaders(caller: LimitedCaller, kind: Kind, route: string): void
-  /** Counts what a GraphQL operation may give. @returns the limit that leaves least */
+  /** Counts the objects that a GraphQL operation may give. @returns the limit with the least remaining */
   takeObjects(caller: LimitedCaller, objects: number): Promise<RateLimitState>
 }
 
@@ -37,15 +37,15 @@ type Kind = 'write' | 'read'
 type Counted = Kind | 'objects'
 
 /**
- * So many times as often as an address may ask a public route may it look at pages of links and send their
- * forms, and may a link ask somebody. Choice: a carrier puts thousands of telephones behind one address, and
- * one address alone must not use up a link.
+ * Multiples of the limit of public routes: how often an address may view pages of payment links and send
+ * their forms, and how often one link may request money. Choice: a carrier puts thousands of telephones
+ * behind one address, and one address alone must not use up a link.
  */
 export const linkFactors = { views: 100, forms: 5, prompts: 10 } as const
 
 /**
- * Changes of who has access to an account: one a second, and as many at once as a minute has. Payments of the
- * merchant wait for each. Choice.
+ * The limit of changes of the access to an account: one a second on average, and up to 60 at once. Payments
+ * of the merchant wait for each change. Choice.
  */
 export const accessPace = { max: 60, windowS: 60 } as const
 
@@ -74,7 +74,7 @@ export function createRequestLimits(
   const prompts = times('prompts', linkFactors.prompts)
   const accessChanges = new SharedWindow({ name: 'access-changes', ...accessPace }, store)
 
-  /** Whose points are used, the token's first: what it is refused its merchant still has. */
+  /** Returns the windows to count in. The token comes first: if it is refused, its merchant loses nothing. */
   function keysOf({ actor, clientAddress }: LimitedCaller, kind: Counted, route: string) {
     const { whole, token } = limiters[kind]
     if (actor) return [[token, actor.tokenId] as const, [whole, `merchant ${actor.merchantId}`] as const]

@@ -4,7 +4,7 @@ import { limits } from '../shared/limits.ts'
 import { addressBlock } from '../shared/ip-whitelist.ts'
 import { type BackoffPolicy, countFailure, countTry, forgiveFailures, takeBackFailures } from './backoff.ts'
 
-/** How long failed sign-ins make the next one wait. */
+/** The bounds of the wait after failed sign-ins. */
 const backoff: BackoffPolicy = {
   longestMs: 15 * 60_000,
   forgetMs: 24 * 3_600_000,
@@ -18,30 +18,32 @@ const insertAddress = sqlFunction('remember_sign_in_address', {
   gives: 'void',
 })
 
-/** One try at signing in, counted as a failure until it is known to be none. */
+/** One try to sign in. It counts as a failure until it succeeds. */
 export interface Try {
-  /** Whether this failure is the one that the merchant is told of. */
+  /** Whether the merchant is notified of this failure. */
   mustAlert: boolean
   /**
-   * Counts a try at the second factor, once the password was right, before the code is judged. At a known
-   * address the count of the password bounds it.
+   * Counts a try of the second factor as a failure, after the password was right and before the code is
+   * checked. At a known address it counts nothing, because the count of sign-in tries already bounds them.
    * @throws DomainError RATE_LIMITED, with the seconds to wait
    */
   takeCode(): Promise<void>
-  /** It was right: the address begins anew with this account, and the other counts have one failure less. */
+  /** Ends a successful try: the address begins anew with this account, and the other counts fall by one. */
   succeed(): Promise<void>
-  /** It was neither right nor wrong: as if it had never been. */
+  /** Ends a try that was neither right nor wrong, as if it had never been made. */
   forget(): Promise<void>
 }
 
 /**
- * Takes a turn to try. Failures are counted three times, before anything is judged, over all nodes:
- * - of the account at this address: each doubles the wait before the next, up to a quarter of an hour, which
- *   leaves 105 guesses on the first day;
- * - of the address over all accounts, likewise, but the first ones cost no time: an address is that of many;
- * - of the account over all addresses: so many in an hour.
- * An address from which the account signed in before waits for the first count alone, so that strangers keep
- * nobody out of there. Of many tries at once at one address one is let through.
+ * Begins a try to sign in. A try counts as a failure before the credentials are checked, over all nodes, in
+ * three counts:
+ * - of the account at this address: each failure doubles the wait before the next try, up to a quarter of an
+ *   hour, which leaves 105 guesses on the first day;
+ * - of the address over all accounts: likewise, but the first failures cause no wait, because many people may
+ *   share an address;
+ * - of the account over all addresses: a number in an hour.
+ * An address from which the account signed in before waits for the first count alone, so that strangers
+ * cannot lock the member out there. If many tries come at once from one address, one of them passes.
  * @param account the e-mail address that is tried, whether there is such an account or not
  * @throws DomainError RATE_LIMITED, with the seconds to wait; then nothing is counted
  */
@@ -65,7 +67,7 @@ export async function takeTry(pool: SqlConnection, account: string, address: str
   }
 }
 
-/** Notes that an account signed in from an address, whose failures count for themselves from now on. */
+/** Records that an account signed in from an address: tries there then wait only for failures there. */
 export async function rememberAddress(
   connection: SqlConnection,
   account: string,
@@ -91,8 +93,8 @@ export async function isKnownAddress(
 }
 
 /**
- * Lets an account begin anew with a new password. Only the address where it was chosen is known from now on;
- * what strangers have to wait at theirs they still wait.
+ * Clears the failures of an account that has a new password. Only the address where the password was chosen
+ * is known from now on. The waits of other addresses stay.
  */
 export async function forgiveAccount(
   connection: SqlConnection,

@@ -2,11 +2,11 @@
 export interface Slot {
   key: string
   max: number
-  /** Whose slots these are, in a word. */
+  /** The owner of the bound, for messages: `token`, `merchant`, or the name of a setting. */
   whose: string
 }
 
-/** Finds the slot that is not free. @param taken how many are taken, by name */
+/** Finds the first slot that is not free. @param taken how many are taken, by name */
 export function fullSlot(taken: ReadonlyMap<string, number>, slots: readonly Slot[]): Slot | null {
   return slots.find(({ key, max }) => (taken.get(key) ?? 0) >= max) ?? null
 }
@@ -14,7 +14,7 @@ export function fullSlot(taken: ReadonlyMap<string, number>, slots: readonly Slo
 /**
  * Takes a slot under each of these names, or none at all.
  * @param taken how many are taken, by name
- * @returns what gives them back, once; or the slot that is not free
+ * @returns a function that gives the slots back, once; or the slot that is not free
  */
 export function takeSlots(taken: Map<string, number>, slots: readonly Slot[]): (() => void) | Slot {
   const full = fullSlot(taken, slots)

@@ -1,6 +1,6 @@
--- Takes one failure back from each of these names: those in `waiting` need to wait no longer, the windows of
--- the others go on. `forgiven`, if any, begins anew. The rows are locked in the order of their names, as
--- `take_sign_in_try` locks them: two that lock them in other orders would wait for each other.
+-- Takes one failure back from each of these names. Names in `waiting` wait no longer; the windows of the
+-- others go on. `forgiven`, if given, begins anew. The rows are locked in the order of their names, as in
+-- `take_sign_in_try`, because two callers with different orders would deadlock.
 CREATE OR REPLACE FUNCTION take_back_failures(names text[], waiting text[], forgiven text) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE sign_in_wait AS kept SET failures = greatest(kept.failures - 1, 0),

@@ -1,8 +1,9 @@
--- Uses what a limited key, and a token that is limited further, may still send on this UTC day; where it is
--- too little, nothing of the whole statement stays. Called in the statement that sets the money aside, for
--- what was made: so that of a repeated reference it is told that it exists, and keys without limits have
--- nothing to do with it. Whoever calls it holds the balance of the key's merchant, and all rows of a key are
--- of one merchant: nobody waits for another here. @returns what is left
+-- Uses a part of the amount that a key with a daily limit, and a token with a lower one, may still send on
+-- this UTC day. If too little is left, it raises an error, which undoes the whole statement. The statement
+-- that reserves the money calls it after the payment was created: so a repeated reference is still refused as
+-- a duplicate, and keys without limits never call it. The caller has locked the balance of the key's
+-- merchant, and all rows of a key are of one merchant: no caller waits for another here. @returns what is
+-- left
 CREATE OR REPLACE FUNCTION take_daily_limit(caller daily_limit, asked bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
@@ -35,7 +36,7 @@ BEGIN
     END IF;
     least_left := least(least_left, daily_limit.maximum - used);
   END LOOP;
-  -- What is over counts no more. A day longer, for a clock that is set back.
+  -- Delete the rows of days that are over, and keep one day more, because a clock may be set back.
   DELETE FROM key_spending s WHERE s.api_key_id = caller.api_key_id AND s.day < today - 1;
   RETURN least_left;
 END $$;

@@ -1,6 +1,6 @@
 -- Counts one hit under a name, unless `most` hits lie within the window. `hits` holds the hits of the window,
--- the oldest first. A refusal leaves them as they are and puts `infinity` behind them: no moment, but a mark
--- by which the statement tells its outcome; the next hit removes it. The count is exact, because the row of
+-- the oldest first. A refusal leaves the hits as they are and appends `infinity`: this is no time, but a mark
+-- by which the statement knows its outcome; the next hit removes it. The count is exact, because the row of
 -- the name is locked.
 CREATE OR REPLACE FUNCTION take_hit(
   counted text, most int, window_ms int

@@ -11,23 +11,23 @@ import { limits } from '../shared/limits.ts'
 import { LruMap } from '../shared/lru-map.ts'
 import type { Log } from '../telemetry/log.ts'
 
-/** So long the database may take to count a request; then this process counts by itself. Choice. */
+/** The time that the database has to count a request; after it this process counts by itself. Choice. */
 export const windowWaitMs = 250
 
-/** At most `max` hits in any stretch of `windowMs`. */
+/** The policy of a sliding window: at most `max` hits in any period of `windowMs`. */
 export interface RateLimitPolicy {
   max: number
   windowMs: number
 }
 
-/** What a hit met. */
+/** The result of one hit: whether it is allowed, and the state of its window. */
 export interface RateLimitState {
   allowed: boolean
   limit: number
   windowS: number
   /** Hits that are still free. */
   remaining: number
-  /** Whole seconds until one more is free; of the general limits, until the window ends. */
+  /** Whole seconds until one more hit is free; for the general limits, until the window ends. */
   resetS: number
 }
 
@@ -38,8 +38,8 @@ const insertHit = sqlFunction('take_hit', {
 const sweepHits = sqlFunction('sweep_hits', { takes: { most: 'int', windowMs: 'int' }, gives: 'int' })
 
 /**
- * Counts one hit under a name, unless the window is full: what is refused does not lengthen the wait.
- * Exact over all nodes: one statement on one row, by the database's clock.
+ * Counts one hit under a name, unless the window is full: a refused hit does not lengthen the wait.
+ * The count is exact over all nodes: one statement on one row, by the database's clock.
  */
 export async function takeHit(
   pool: pg.Pool | pg.PoolClient,
@@ -59,8 +59,8 @@ export async function takeHit(
 }
 
 /**
- * Forgets the names without a hit in the longest window, 1,000 at a time.
- * @returns how many were forgotten; at most 100,000
+ * Deletes the names without a hit in the longest window, 1,000 at a time.
+ * @returns how many were deleted; at most 100,000
  */
 export async function sweepRateLimits(
   pool: pg.Pool,
@@ -76,8 +76,8 @@ export async function sweepRateLimits(
 }
 
 /**
- * The fields of draft-ietf-httpapi-ratelimit-headers, and `Retry-After` where the hit was refused.
- * They belong on every answer of a limited path.
+ * Makes the fields of draft-ietf-httpapi-ratelimit-headers, and `Retry-After` if the hit was refused.
+ * Every answer of a limited path has them.
  */
 export function rateLimitHeaders(policyName: string, state: RateLimitState): Record<string, string> {
   return {
@@ -87,7 +87,7 @@ export function rateLimitHeaders(policyName: string, state: RateLimitState): Rec
   }
 }
 
-/** Adds a limit to an answer's headers, beside those that are told already. */
+/** Adds a limit to the headers of an answer, beside the limits that the headers already have. */
 export function setRateLimitHeaders(
   headers: Map<string, string>,
   policyName: string,
@@ -101,21 +101,21 @@ export function setRateLimitHeaders(
 
 const sweepBatch = 1_000
 
-/** So many points in a window, which begins with the first use. */
+/** The policy of a fixed window: at most `max` points; the window begins with the first use. */
 export interface WindowPolicy {
   name: string
   max: number
   windowS: number
 }
 
-/** Asks the database, as rate-limiter-flexible does. */
+/** A function that runs one statement of rate-limiter-flexible in the database. */
 export type WindowStore = (statement: pg.QueryConfig) => Promise<pg.QueryResult>
 
 /**
- * Points of each key over all nodes. rate-limiter-flexible counts them in the database, and in this process
- * alone while that does not answer: a limit is no reason to be down.
- * Not each use asks: those that wait share a question, and who asks again and again is given in advance as
- * much as it used before, a tenth of all at most. What it then leaves is lost with the window.
+ * The points of each key over all nodes. rate-limiter-flexible counts them in the database. While the
+ * database does not answer, this process counts alone: a limit is no reason to be down.
+ * Not every use is one statement: concurrent uses of a key share one, and a busy key gets points in advance,
+ * as many as it used before, but at most a tenth of all. Points that it does not use end with the window.
  */
 export class SharedWindow {
   readonly policy: WindowPolicy
@@ -123,8 +123,8 @@ export class SharedWindow {
   readonly #shares = new LruMap<string, Share>(limits.windowNamesMax)
 
   /**
-   * @param store left out, this process counts alone
-   * @param sweeps forgets what is over for an hour, of all windows of the store
+   * @param store the database; if null, this process counts alone
+   * @param sweeps whether to delete the rows of all windows of the store that ended an hour ago or earlier
    */
   constructor(policy: WindowPolicy, store: WindowStore | null, sweeps = false) {
     const { name, max, windowS } = policy
@@ -147,13 +147,13 @@ export class SharedWindow {
     this.#limiter = new RLWrapperTimeouts({ limiter, timeoutMs: windowWaitMs })
   }
 
-  /** Uses an amount, unless less than that is left. */
+  /** Uses an amount of points, unless fewer are left. */
   async take(key: string, amount: number): Promise<RateLimitState> {
     const share = this.#shares.get(key) ?? this.#noShare()
     this.#shares.set(key, share)
     share.wanted += amount
     try {
-      // Whatever an asker is refused, nothing is left of the window: the loop ends.
+      // The loop ends: if the store gives less than was asked for, nothing is left in the window.
       while (this.#freeOf(share) < amount && share.left > 0) await (share.asking ??= this.#ask(key, share))
     } finally {
       share.wanted -= amount
@@ -166,7 +166,7 @@ export class SharedWindow {
     return this.#stateOf(share, allowed)
   }
 
-  /** What is left, as far as this process knows. */
+  /** Returns the points that are left, as far as this process knows. Nothing is used. */
   look(key: string): RateLimitState {
     return this.#stateOf(this.#shares.get(key) ?? this.#noShare(), true)
   }
@@ -176,7 +176,7 @@ export class SharedWindow {
     const asked = share.wanted - share.free + advance
     try {
       const consumed = await this.#limiter.consume(key, asked).catch(refusalOf)
-      // A refusal is counted as well: what of it lies below the limit is given out here, and nowhere else.
+      // The store counts a refused amount too: its part below the limit is given out here, and nowhere else.
       const beyond = Math.max(0, consumed.consumedPoints - this.policy.max)
       share.free = this.#freeOf(share) + Math.max(0, asked - beyond)
       share.left = consumed.remainingPoints
@@ -186,7 +186,7 @@ export class SharedWindow {
     }
   }
 
-  /** What this process may give out at this moment; of a window that is over nothing. */
+  /** Returns the points that this process may give out now; none if the window is over. */
   #freeOf(share: Share): number {
     if (share.until <= Date.now()) Object.assign(share, this.#noWindow(share.used))
     return share.free
@@ -208,18 +208,18 @@ export class SharedWindow {
   }
 }
 
-/** What one process has of the points of a key. */
+/** The share of one process in the points of a key. */
 interface Share {
-  /** Given to this process, and not used yet. */
+  /** Points that the store gave to this process and that are not used yet. */
   free: number
-  /** Given to nobody, when it last asked. */
+  /** Points that were free in the store at the last statement. */
   left: number
-  /** In this window, and in the one before. */
+  /** Points used in this window, and in the window before. */
   used: number
   usedBefore: number
   /** End of the window, by the process's clock. */
   until: number
-  /** By those who wait. */
+  /** Points that the waiting callers want. */
   wanted: number
   asking: Promise<void> | null
 }
@@ -229,7 +229,7 @@ function refusalOf(refusal: unknown): RateLimiterRes {
   return refusal
 }
 
-/** Says once when the database fails. */
+/** Opens the store in the database. It logs the first of several failures in a row. */
 export function openWindowStore(pool: Pick<pg.Pool, 'query'>, log: Log): WindowStore {
   let isAlone = false
   return async (statement) => {

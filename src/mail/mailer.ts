@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import type { MailSettings } from '../config/mail.ts'
 import type { Log } from '../telemetry/log.ts'
 
-/** A letter as it leaves. */
+/** An e-mail that is ready to be sent. */
 export interface OutgoingMail {
-  /** A UUID, the same however often it is sent: receivers know a repeat by it. */
+  /** A UUID, the same each time the e-mail is sent again: receivers recognise a repetition by it. */
   id: string
   to: { name: string; address: string }
   subject: string
@@ -13,13 +13,13 @@ export interface OutgoingMail {
 }
 
 export interface Mailer {
-  /** Hands a letter over. @throws Error where it was not taken: it may be tried again */
+  /** Sends an e-mail. @throws Error if the e-mail was not accepted: the caller may try again */
   send(mail: OutgoingMail): Promise<void>
 }
 
 /**
- * Sends letters by SMTP, or puts them into the sandbox's folder. The library loads with the first one. Where
- * there is neither, it says so once in the log.
+ * Opens a mailer that sends e-mails by SMTP, or writes them into the sandbox's folder. The mail library loads
+ * with the first e-mail. If there is neither a server nor a folder, the log says so once.
  */
 export function openMailer({ smtpUrl, from, folder }: MailSettings, log: Pick<Log, 'warn'>): Mailer {
   const hasServer = smtpUrl !== null
@@ -51,10 +51,10 @@ export function openMailer({ smtpUrl, from, folder }: MailSettings, log: Pick<Lo
   }
 }
 
-/** Choice: a server that takes longer is asked again by the next try of the job. */
+/** Choice: if a mail server takes longer, the job tries again later. */
 const timeouts = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 }
 
-/** Written whole, then named: whoever reads the folder sees no half letter. */
+/** Writes an e-mail to a file and then renames it, so that a reader of the folder never sees half a file. */
 async function keep(folder: string, id: string, message: Buffer): Promise<void> {
   await mkdir(folder, { recursive: true })
   const path = join(folder, `${id}.eml`)

@@ -1,19 +1,19 @@
-/** The time that schedules, expiry and timestamps go by. The sandbox can move it; tokens never follow it. */
+/** The clock of schedules, expiry and timestamps. The sandbox can move it; tokens ignore it. */
 export interface Clock {
-  /** The service's time now. */
+  /** Returns the present time of the service. */
   now(): Date
 }
 
-/** The machine's own time. */
+/** The clock of the machine. */
 export const systemClock: Clock = { now: () => new Date() }
 
-/** The machine's time and an offset, which only grows: time never goes back. */
+/** A clock with the machine's time and an offset. The offset only grows, so that time never goes back. */
 export interface MovedClock extends Clock {
-  /** Puts the clock this far ahead of the machine's, unless it is further ahead already. */
+  /** Sets the clock ahead of the machine's by this offset, unless it is further ahead already. */
   moveTo(offsetMs: number): void
 }
 
-/** Makes a clock that goes with the machine's until it is moved. */
+/** Makes a clock that shows the machine's time until it is moved. */
 export function movedClock(): MovedClock {
   let aheadMs = 0
   return {

@@ -1,15 +1,15 @@
 interface RefusalRow {
   status: number
-  /** Its GraphQL type. */
+  /** The name of the GraphQL type. */
   type: string
   message: string
-  /** What was asked for is on record, as refused. Every other refusal wrote nothing. */
+  /** True if the payment is recorded, as refused. Every other refusal writes nothing. */
   isOnRecord?: true
 }
 
 /**
- * Every refusal that a caller may meet: its REST status, the name of its GraphQL type, and its usual words.
- * A refusal is expected; whatever else is thrown is a bug and is masked.
+ * All refusals that a caller may get, each with its REST status, the name of its GraphQL type, and its usual
+ * message. A refusal is expected; every other error is a bug, and callers do not see its message.
  */
 export const refusals = {
   INVALID_INPUT: {
@@ -178,17 +178,17 @@ export const refusals = {
 
 export type RefusalCode = keyof typeof refusals
 
-/** One problem of one field; `field` is a path in camelCase (`recipients[3].amount`). */
+/** A problem of one field. `field` is a path in camelCase (`recipients[3].amount`). */
 export interface FieldProblem {
   field: string
   message: string
 }
 
-/** What a refusal may carry besides its words; each door shows what it knows. */
+/** The details of a refusal besides its message. Each channel shows the details that its format has. */
 export interface RefusalDetail {
   problems?: readonly FieldProblem[]
   requiredScopes?: readonly string[]
-  /** Which limit of the key or token it is, as `limits` names it. */
+  /** The name of the limit of the key or token, as in `limits`. */
   limit?: string
   existingTransaction?: { id: bigint; status: string }
   existingPayout?: { id: bigint; status: string }

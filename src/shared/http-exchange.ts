@@ -1,37 +1,37 @@
 import { type Dispatcher, errors } from 'undici'
 
-/** How one HTTP exchange went: every network event is told, none is thrown. */
+/** The result of one HTTP exchange. Every network error is a part of the result; none is thrown. */
 export interface Exchanged {
-  /** The first byte was about to leave: before it nothing can have been executed, after it everything can. */
+  /** True from just before the first byte leaves. While it is false, the receiver has executed nothing. */
   isSent: boolean
-  /** Null where no whole head of an answer came. */
+  /** The status and headers of the answer; null if they did not arrive completely. */
   answer: { status: number; headers: Readonly<Record<string, string>> } | null
-  /** What was read of the body. */
+  /** The part of the answer's body that was read. */
   body: Buffer
-  /** Whether that is all of it, or it was longer than what is read, or it broke off. */
+  /** Whether the body is whole, was cut at `maxBytes`, or broke off. */
   end: 'whole' | 'cut' | 'broken'
-  /** What broke it, or kept it from beginning. */
+  /** The error that broke the exchange, or kept it from starting. */
   error?: unknown
-  /** Who ended it early, if we did. */
+  /** The reason for which this side stopped the exchange early; null if it did not. */
   stoppedBy: 'deadline' | 'caller' | null
 }
 
-/** One request, as undici takes it. */
+/** A request in the form that undici takes. */
 export type ExchangeRequest = Pick<
   Dispatcher.RequestOptions,
   'origin' | 'path' | 'method' | 'headers' | 'body'
 >
 
 export interface ExchangeBounds {
-  /** For all of it: a name that is not resolved, a connection that does not stand, a body that drips. */
+  /** The time for the whole exchange: resolving the name, connecting, and reading a slow body. */
   deadlineMs: number
-  /** A longer body is cut there, and its connection ended. */
+  /** The longest body that is read. A longer body is cut there, and its connection is closed. */
   maxBytes: number
-  /** Aborted where nobody wants the answer any more. */
+  /** Aborted when the caller no longer wants the answer. */
   signal?: AbortSignal | undefined
 }
 
-/** One exchange, never repeated, no redirects. */
+/** Makes one exchange. It is never repeated and follows no redirects. */
 export async function exchangeOnce(
   dispatcher: Dispatcher,
   request: ExchangeRequest,
@@ -72,8 +72,8 @@ export async function exchangeOnce(
 }
 
 /**
- * Tells the moment at which undici begins to write the request. Before it nothing can have been executed,
- * whatever the error is called; after it everything can.
+ * Calls `sent` at the moment at which undici begins to write the request. Before it the receiver cannot have
+ * executed anything, for any kind of error; after it, the receiver may have executed the whole request.
  */
 function observing(sent: () => void): Dispatcher.DispatcherComposeInterceptor {
   return (dispatch) => (options, handler) =>
@@ -90,8 +90,8 @@ function observing(sent: () => void): Dispatcher.DispatcherComposeInterceptor {
 }
 
 /**
- * undici notices an abort only once it has a connection; we do not wait for that. It still never sends
- * afterwards.
+ * Runs work until an abort. undici notices an abort only after it has a connection, so this function does not
+ * wait for undici; undici sends nothing after the abort.
  */
 async function beforeAbort<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
@@ -104,7 +104,7 @@ async function beforeAbort<T>(signal: AbortSignal, work: () => Promise<T>): Prom
   }
 }
 
-/** @returns whether that is the whole body */
+/** Reads at most `maxBytes` of a body into `chunks`. @returns whether that is the whole body */
 async function readInto(chunks: Buffer[], stream: AsyncIterable<Buffer>, maxBytes: number): Promise<boolean> {
   let left = maxBytes
   for await (const chunk of stream) {
@@ -124,8 +124,8 @@ function flat(raw: Dispatcher.ResponseData['headers']): Record<string, string> {
 }
 
 /**
- * Milliseconds that `Retry-After` asks for (seconds or a date), at most `maxMs`; undefined where it does not
- * say.
+ * Returns the milliseconds that `Retry-After` asks for (in seconds or as a date), at most `maxMs`; undefined
+ * if the header is absent or unreadable.
  */
 export function retryAfterMs(headers: Readonly<Record<string, string>>, maxMs: number): number | undefined {
   const text = headers['retry-after']
@@ -134,21 +134,21 @@ export function retryAfterMs(headers: Readonly<Record<string, string>>, maxMs: n
   return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), maxMs)
 }
 
-/** What kept a request from being sent. */
+/** Returns the step that kept a request from being sent: name resolution, TLS, or the connection. */
 export function notSentBy(error: unknown): 'dns' | 'tls' | 'connect' {
   const code = errorCode(error)
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'dns'
   return /^ERR_(SSL|TLS|OSSL)|CERT|UNABLE_TO|EPROTO/.test(code) ? 'tls' : 'connect'
 }
 
-/** Whether what came back is no HTTP. */
+/** Whether the answer was not valid HTTP. */
 export function isUnreadable(error: unknown): boolean {
   return error instanceof errors.HTTPParserError
 }
 
 /**
- * An abort's code is a number, and several addresses that all refuse make one error of many: read both with
- * care.
+ * Returns the code of an error, or else of its cause; '' if neither has a code that is text. The code of an
+ * abort is a number, which does not count.
  */
 export function errorCode(error: unknown): string {
   if (typeof error !== 'object' || error === null) return ''

@@ -12,7 +12,7 @@ const referenceLengthMax = 100
 const emailLengthMax = 254
 
 /**
- * Reads an input by its schema: the one place where fields are judged, whichever door they came through.
+ * Reads an input by its schema. All channels check their fields here.
  * @throws DomainError INVALID_INPUT that lists every problem with its field
  */
 export function readInput<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
@@ -24,14 +24,14 @@ export function readInput<T extends z.ZodType>(schema: T, value: unknown): z.out
 }
 
 /**
- * Reads two parts of one request: what is wrong with both is told at once.
- * @throws DomainError INVALID_INPUT that lists every problem, and whatever else one of them throws
+ * Reads two parts of one request, and reports the problems of both in one refusal.
+ * @throws DomainError INVALID_INPUT that lists every problem; any other error of a part is thrown as it is
  */
 export async function readTogether<One, Other>(
   one: () => One,
   other: () => Promise<Other> | Other,
 ): Promise<[One, Other]> {
-  // Calls both, whatever the first one throws.
+  // Call both, also if the first one throws.
   const read = await Promise.allSettled([(async () => one())(), (async () => other())()] as const)
   const [first, second] = read
   if (first.status === 'fulfilled' && second.status === 'fulfilled') return [first.value, second.value]
@@ -42,19 +42,19 @@ export async function readTogether<One, Other>(
   throw invalidInput(problems.flatMap((found) => found ?? []))
 }
 
-/** A refusal that lists what is wrong, in the words of its first problem. */
+/** Makes a refusal that lists all problems. Its message names the first one. */
 export function invalidInput(problems: readonly FieldProblem[]): DomainError {
   const [first] = problems
   const message = first ? `${first.field ? `${snakeCase(first.field)} ` : ''}${first.message}.` : undefined
   return new DomainError('INVALID_INPUT', message, { problems })
 }
 
-/** `customerPhone` → `customer_phone`: the same field in the words of REST. */
+/** Converts `customerPhone` to `customer_phone`, the name of the field in REST. */
 export function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-/** `customer_phone` → `customerPhone`. */
+/** Converts `customer_phone` to `customerPhone`. */
 export function camelCase(name: string): string {
   return name.replace(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase())
 }
@@ -68,11 +68,11 @@ function fieldPath(parts: readonly PropertyKey[]): string {
 const required = 'is required'
 
 /**
- * Invisible characters and halves of characters: two texts that look equal must be equal, and be storable.
+ * Matches invisible characters and halves of characters: texts that look equal must be equal, and storable.
  */
 const hidden = /[\p{C}\p{Zl}\p{Zp}]/u
 
-/** A line of text without hidden characters. */
+/** Makes the schema of a line of text without hidden characters. */
 export function text(bounds: { min?: number; max: number }) {
   return z
     .string({
@@ -86,7 +86,7 @@ export function text(bounds: { min?: number; max: number }) {
     .refine((value) => value.trim().length >= (bounds.min ?? 0), 'must not be empty')
 }
 
-/** Whole francs within bounds, from a JSON number or a bigint. */
+/** Makes the schema of an amount in whole francs within bounds, from a JSON number or a bigint. */
 export function amount(bounds: { min: number; max: number }) {
   return z
     .unknown()
@@ -110,7 +110,7 @@ function amountProblem(value: unknown, { min, max }: { min: number; max: number 
   return null
 }
 
-/** A Mali mobile number, read to E.164. */
+/** The schema of a mobile number of Mali. It gives E.164. */
 export const phone = text({ max: 32 }).transform((value, ctx) => {
   const number = parsePhone(value)
   if (number !== null) return number
@@ -118,7 +118,7 @@ export const phone = text({ max: 32 }).transform((value, ctx) => {
   return z.NEVER
 })
 
-/** One of the four operators. */
+/** The schema of the name of one of the four operators. */
 export const provider = z.enum(providers, {
   error: (issue) => {
     if (issue.input === undefined || issue.input === null) return required
@@ -127,7 +127,7 @@ export const provider = z.enum(providers, {
   },
 })
 
-/** One of some words. */
+/** Makes the schema of one word out of several. */
 export function oneOf<const Word extends string>(words: readonly Word[]) {
   return z.enum(words, {
     error: ({ input }) =>
@@ -135,13 +135,13 @@ export function oneOf<const Word extends string>(words: readonly Word[]) {
   })
 }
 
-/** Yes or no; in addresses, its word. */
+/** The schema of a boolean; in a query string, the word `true` or `false`. */
 export const truth = z.preprocess(
   (value) => (value === 'true' ? true : value === 'false' ? false : value),
   z.boolean('must be true or false'),
 )
 
-/** The merchant's own name for a payment, 1 to 100 printable characters. */
+/** The schema of the merchant's own name for a payment: 1 to 100 printable characters. */
 export const reference = text({ min: 1, max: referenceLengthMax }).refine(
   (value) => value !== '.' && value !== '..',
   'must not be a dot or two: no address can name them',
@@ -151,19 +151,19 @@ export const currencyField = z.literal(currency, { error: `must be ${currency}` 
 
 export const email = text({ max: emailLengthMax }).pipe(z.email('must be an e-mail address'))
 
-/** An address that a browser can be sent to. */
+/** The schema of an address to which a browser can be sent. */
 export const webAddress = text({ max: limits.urlLengthMax }).refine(
   (value) => URL.canParse(value) && ['http:', 'https:'].includes(new URL(value).protocol),
   'must be an http or https address',
 )
 
-/** A page of a list: how many, and how many to pass over. */
+/** The schema of a page of a list: the number of rows, and the number of rows to skip before them. */
 export const pageInput = z.object({
   limit: wholeNumber(1, limits.pageSizeMax).default(limits.pageSizeDefault),
   offset: wholeNumber(0, limits.offsetMax).default(0),
 })
 
-/** A whole number within bounds, from a JSON number or, in addresses, its digits. */
+/** Makes the schema of a whole number within bounds, from a JSON number or, in a query string, digits. */
 export function wholeNumber(min: number, max: number) {
   const words = `must be a whole number from ${min} to ${max}`
   return z
@@ -177,26 +177,26 @@ export function wholeNumber(min: number, max: number) {
     .meta({ graphql: 'Int' })
 }
 
-/** An ISO 8601 time with its zone, or a date. */
+/** The schema of an ISO 8601 time with its zone, or of a date. */
 export const time = z
   .union([z.date(), z.iso.datetime({ offset: true }), z.iso.date()], {
     error: ({ input }) => (input === undefined || input === null ? required : 'must be an ISO 8601 time'),
   })
   .transform((value) => laterMs(value, new Date(value)))
 
-/** What lies between two milliseconds is the later one: nothing happens before the time that was asked. */
+/** Rounds a time between two milliseconds up to the later one: nothing may happen before the given time. */
 export function laterMs<T extends Date | null | undefined>(asked: unknown, cut: T): T | Date {
   const isBetween = typeof asked === 'string' && /\.\d{3}0*[1-9]/.test(asked)
   return cut && isBetween ? new Date(cut.getTime() + 1) : cut
 }
 
-/** Objects and lists of a body over 100 kB. Choice: ten times those of the largest batch. */
+/** Most objects and lists in a body over 100 kB. Choice: ten times those of the largest batch. */
 const jsonOpeningsMax = 100_000
 
 /**
- * What is wrong with a large body before it is read as JSON: so many objects and lists that reading them
- * would hold up everybody else. Those within texts count as well.
- * @returns null where nothing is
+ * Finds a large body with so many objects and lists that parsing its JSON would delay all other requests.
+ * Brackets inside texts count as well.
+ * @returns the problem; null if there is none
  */
 export function intricacyProblem(body: Buffer): string | null {
   if (body.length <= limits.bodyMaxBytes) return null

@@ -7,10 +7,10 @@ import { LruMap } from './lru-map.ts'
 /** Length of an entry of an address whitelist. */
 const networkLengthMax = 64
 
-/** Whether an address is in a list of networks. `null`, an address that nobody knows, is in none. */
+/** A function that tells whether an address is in a list of networks. `null` (unknown) is in none. */
 export type AddressMatcher = (address: string | null) => boolean
 
-/** A range of addresses; one address is a range of its own. */
+/** A range of addresses. A single address is a range too. */
 export interface Network {
   address: string
   family: 'ipv4' | 'ipv6'
@@ -18,9 +18,10 @@ export interface Network {
 }
 
 /**
- * The address a request comes from, in canonical form; `null` where it cannot be known.
- * `X-Forwarded-For` is read from its end, and only as far as those who wrote it are trusted: whatever a
- * caller put in front stays unread. What is no address, written by a trusted proxy, hides the caller: `null`.
+ * Returns the address from which a request comes, in canonical form; `null` if it is not known.
+ * The function reads `X-Forwarded-For` from its end, and stops at the first address that is not a trusted
+ * proxy: entries that a caller put in front stay unread. If a trusted proxy wrote an entry that is no
+ * address, the caller is unknown: `null`.
  */
 export function clientAddress(
   socketAddress: string | undefined,
@@ -50,7 +51,7 @@ export function isAddressAllowed(whitelist: readonly string[], address: string |
   return whitelist.length === 0 || addressMatcher(whitelist)(address)
 }
 
-/** Matches a list of addresses and CIDR ranges. An entry that is neither matches nothing. */
+/** Makes a matcher of addresses and CIDR ranges. An entry that is neither matches nothing. */
 export function addressMatcher(entries: readonly string[]): AddressMatcher {
   const name = entries.join()
   const known = matchers.get(name)
@@ -68,7 +69,7 @@ export function addressMatcher(entries: readonly string[]): AddressMatcher {
   return matcher
 }
 
-/** Reads `192.0.2.1`, `192.0.2.0/24` or an IPv6 form of these; `null` where the text is no such thing. */
+/** Reads `192.0.2.1`, `192.0.2.0/24` or an IPv6 form of these; returns `null` for any other text. */
 export function parseNetwork(entry: string): Network | null {
   const [host = '', bits, ...rest] = entry.split('/')
   const address = canonicalAddress(host)
@@ -77,15 +78,15 @@ export function parseNetwork(entry: string): Network | null {
   const width = family === 'ipv4' ? 32 : 128
   if (bits === undefined) return { address, family, prefix: width }
   if (!/^\d{1,3}$/.test(bits)) return null
-  // The range of a mapped address counts its bits in the IPv6 form.
+  // The prefix of an IPv4-mapped address counts the bits of the IPv6 form.
   const isMapped = family === 'ipv4' && isIP(host) === 6
   const prefix = Number(bits) - (isMapped ? 96 : 0)
   return prefix >= 0 && prefix <= width ? { address, family, prefix } : null
 }
 
 /**
- * The one spelling of an entry of a whitelist: an address, or a range that begins where it says.
- * @returns what is wrong with it as `problem`, words that go on after the name of a field
+ * Returns the canonical spelling of an entry of a whitelist: an address, or a range with its first address.
+ * @returns the entry, or a `problem` as words that follow the name of a field
  */
 export function canonicalEntry(entry: string): { entry: string } | { problem: string } {
   const network = parseNetwork(entry)
@@ -95,11 +96,11 @@ export function canonicalEntry(entry: string): { entry: string } | { problem: st
   const kind = family === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6
   const start = canonicalAddress(kind.networkAddressFromCIDR(`${address}/${prefix}`).toString())
   const range = `${start}/${prefix}`
-  // Who writes 10.0.0.7/8 may have meant one address, and would let in sixteen million.
+  // The writer of 10.0.0.7/8 may have meant one address, and would let in sixteen million.
   return start === address ? { entry: range } : { problem: `must be ${range}, or one address of it` }
 }
 
-/** An entry of a list of addresses, in its one spelling. */
+/** The schema of an entry of a list of addresses. It gives the canonical spelling. */
 export const networkEntry = textInput({ min: 1, max: networkLengthMax }).transform((value, ctx) => {
   const read = canonicalEntry(value.trim())
   if ('entry' in read) return read.entry
@@ -107,7 +108,7 @@ export const networkEntry = textInput({ min: 1, max: networkLengthMax }).transfo
   return z.NEVER
 })
 
-/** Whether all of an address or range lies in one of a list. */
+/** Whether a whole address or range lies within one of the ranges of a list. */
 export function isWithin(entry: string, ranges: readonly string[]): boolean {
   const inner = parseNetwork(entry)
   return ranges.some((range) => {
@@ -116,7 +117,7 @@ export function isWithin(entry: string, ranges: readonly string[]): boolean {
   })
 }
 
-/** The one spelling of an address: IPv6 shortened, in lower case, and IPv4 where it only wraps one. */
+/** Returns the canonical spelling of an address: IPv6 short and in lower case; a mapped IPv4 as IPv4. */
 export function canonicalAddress(text: string): string | null {
   const version = text.includes('%') ? 0 : isIP(text)
   if (version === 0) return null
@@ -125,7 +126,7 @@ export function canonicalAddress(text: string): string | null {
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1] ?? address
 }
 
-/** Whose address it is, as far as one can tell: an IPv6 customer has the 64 bits behind its network's. */
+/** Returns the addresses that one customer probably has: the address, or its IPv6 network of 64 bits. */
 export function addressBlock(address: string | null): string {
   if (!address?.includes(':')) return address ?? 'unknown'
   const [head = '', tail] = address.split('::')
@@ -135,14 +136,14 @@ export function addressBlock(address: string | null): string {
   return `${[...before, ...zeros, ...after].slice(0, 4).join(':')}::/64`
 }
 
-/** A merchant's list stays the same for days, while each of its requests asks. */
+/** The matchers used last. A merchant's list stays the same for days, and each request needs its matcher. */
 const matchers = new LruMap<string, AddressMatcher>(500)
 
 function familyOf(address: string): 'ipv4' | 'ipv6' {
   return address.includes(':') ? 'ipv6' : 'ipv4'
 }
 
-/** Some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+/** Removes the port, which some proxies add: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 function withoutPort(hop: string): string {
   return /^\[([^\]]*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop
 }

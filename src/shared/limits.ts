@@ -3,8 +3,8 @@ const minute = 60 * second
 const hour = 60 * minute
 
 /**
- * The bounds that callers, merchants and operators meet, where more than one file uses them. A bound that one
- * file uses stands in that file; one that a test shortens is a field of an object there (`sendBounds`).
+ * The bounds that more than one file uses. A bound that one file uses stands in that file; a bound that a
+ * test shortens is a field of an object there (`sendBounds`).
  * The unit is the last word of a name. The source stands in brackets: a heading of `src/docs/design`, or a
  * choice with its reason.
  */
@@ -16,9 +16,9 @@ export const limits = {
   /** Largest amount of one `/pay` or `/deposit` (see docs/design/rules.md#bounds). */
   amountMaxXof: 1_000_000,
 
-  /** Largest payout. Choice: the million is of `/pay` and `/deposit`; who is paid out may be a supplier. */
+  /** Largest payout. Choice: the million bounds `/pay` and `/deposit`; a payout may go to a supplier. */
   payoutAmountMaxXof: 100_000_000,
-  /** What nobody approved by then is cancelled (see docs/design/rules.md#bounds). */
+  /** A payment or change not approved within this time is cancelled (see docs/design/rules.md#bounds). */
   approvalLifetimeMs: 7 * 24 * hour,
 
   /** Largest gift to a sandbox merchant. Choice: a billion francs, so that sums stay exact in JSON. */
@@ -51,96 +51,98 @@ export const limits = {
   tokenHoursMax: 720,
   tokenHoursDefault: 24,
   tokenCacheMax: 5_000,
-  /** A session of a person ends after so long without a request (see docs/design/rules.md#people). */
+  /** A session of a person ends after this time without a request (see docs/design/rules.md#people). */
   sessionIdleMs: 1 * hour,
-  /** Devices on which one member is signed in; one more ends the oldest. */
+  /** Sessions of one member at once; a further sign-in ends the oldest session. */
   sessionsPerMemberMax: 20,
   /** API keys that a merchant has at once. Choice. */
   apiKeysMax: 500,
-  /** Merchants, tokens and addresses whose use is remembered by one process. */
+  /** Keys (merchants, tokens, addresses) of one rate limit that one process keeps in memory. */
   windowNamesMax: 20_000,
-  /** Of what a merchant may ask, for one token: while it runs wild the others go on. Choice. */
+  /** The share of a merchant's limit that one token may use, so that the other tokens still work. Choice. */
   tokenShare: 0.8,
 
   // People who sign in (see docs/design/rules.md#people).
   passwordLengthMin: 12,
   passwordLengthMax: 128,
-  /** So many failed sign-ins are told to the merchant. */
+  /** The number of failed sign-ins at which the merchant is notified. */
   signInAlertFailures: 10,
-  /** Failures of one address that cost no time: many people may share it. Choice: ten. */
+  /** Failures of one address that cause no wait: many people may share an address. Choice: ten. */
   signInAddressFailuresFree: 10,
   /**
-   * Failures at one account in a window, of all addresses from which the member never signed in: 2,400
-   * guesses a day over any number of addresses. Choice.
+   * Failures at one account in a window, over all addresses. The bound applies at addresses from which the
+   * member never signed in: 2,400 guesses a day over any number of addresses. Choice.
    */
   signInAccountFailuresMax: 100,
   signInAccountWindowMs: 1 * hour,
-  /** Likewise wrong codes of the second factor after the right password, in the same window. Choice. */
+  /** Wrong codes of the second factor after the right password, in a window of the same length. Choice. */
   secondFactorFailuresMax: 10,
-  /** Requests for a new password. Choice: nobody's letter box is filled. */
+  /** Requests for a new password. Choice: strangers cannot fill a mailbox with e-mails. */
   resetsPerAccountMax: 3,
   resetsPerAddressMax: 20,
   resetsWindowMs: 1 * hour,
 
-  /** A collection that nobody confirms (see docs/design/rules.md#bounds). */
+  /** Time after which an unconfirmed collection expires (see docs/design/rules.md#bounds). */
   collectionLifetimeMs: 24 * hour,
   /** An operator's first answer to a collection must come within this time; later it is `unknown`. */
   collectDeadlineMs: 10 * second,
   operatorQueryDeadlineMs: 5 * second,
-  /** A payment whose first answer never came back (the process died) is asked about after this time. */
+  /** A payment without a first answer (the process died) is queried after this time. */
   firstCheckMs: 12 * second,
-  /** After its expiry a collection is asked about once an hour: late money is real. */
+  /** After its expiry a collection is queried once an hour, because its money may still arrive. */
   lateCheckMs: 1 * hour,
   /**
-   * A prompt that never left is sent again for this long; later the customer is gone. (see
+   * A prompt that was not sent is sent again for this time; later the customer is gone. (see
    * docs/design/requests.md#decisions)
    */
   resendForMs: 1 * minute,
 
-  /** `POST /deposit` answers after this time, whatever is known by then (see docs/design/rules.md#bounds). */
+  /** `POST /deposit` answers after this time, also without an outcome (see docs/design/rules.md#bounds). */
   depositWaitMs: 20 * second,
-  /** An operator's first answer to a disbursement, where that answer is its outcome. */
+  /** Time for an operator's first answer to a disbursement, if that answer is the outcome. */
   disburseSyncDeadlineMs: 18 * second,
-  /** A payout that provably never left is tried again for so long. Choice: a day. */
+  /** Time in which an unsent payout is sent again. Choice: a day. */
   payoutUnsentForMs: 24 * hour,
   /** Recipients of a batch, and of one call (see docs/design/rules.md#bounds). */
   batchRecipientsMax: 10_000,
-  /** Accounts that a batch has more than once: of these so many are listed. */
+  /** The most accounts that are listed as being in a batch more than once. */
   batchDuplicatesShown: 100,
-  /** Numbers that a dry run asks an operator about. */
+  /** Numbers for which a dry run asks an operator. */
   dryRunLookupsMax: 100,
   recipientNameLengthMax: 200,
-  /** Recipients of one batch whose operators are being asked (see docs/design/rules.md#batches). */
+  /** Recipients of one batch that are being paid at once (see docs/design/rules.md#batches). */
   batchInFlightMax: 8,
 
   /**
-   * No second call for an operation may start while the first may still arrive: deadline and late arrival.
+   * No second call for an operation starts within this time, in which the first may still arrive: the
+   * deadline of the call, and a late arrival.
    */
   operatorFenceMs: 30 * second,
 
   /** Bodies (see docs/design/rules.md#bounds). Choice: the largest `/pay` body is below 8 KiB. */
   bodyMaxBytes: 100 * 1_024,
-  /** Of a call that brings recipients (see docs/design/rules.md#bounds). */
+  /** Body of a call with recipients (see docs/design/rules.md#bounds). */
   recipientsBodyMaxBytes: 5 * 1_024 * 1_024,
   jsonDepthMax: 20,
   /** Fields of one object. */
   jsonNamesMax: 10_000,
-  /** Files of recipients. Choice: two at a time, for each is held while it comes in. */
+  /** Files of recipients at once. Choice: two, because each stays in memory while it arrives. */
   importsPerMerchantMax: 2,
-  /** What a workbook of recipients may unpack into. Choice: ten times that of the largest that is taken. */
+  /** Unpacked size of a workbook of recipients. Choice: ten times that of the largest accepted one. */
   importUnpackedMaxBytes: 32 * 1_024 * 1_024,
-  /** Its cells, and the texts that they share. Choice: 20 columns of the largest batch. */
+  /** Cells of a workbook, and the texts that the cells share. Choice: 20 columns of the largest batch. */
   importCellsMax: 200_000,
   importTextsMax: 200_000,
   /**
-   * A client that dribbles its request is let go. (see docs/design/architecture.md#overload-and-slow-clients)
+   * A client that sends its request too slowly is disconnected. (see
+   * docs/design/architecture.md#overload-and-slow-clients)
    */
   headersTimeoutMs: 10 * second,
   requestTimeoutMs: 15 * second,
-  /** Of a call that brings recipients. Choice: 5 MiB over a line of half a megabit. */
+  /** Time for a call with recipients to arrive. Choice: 5 MiB over a line of half a megabit. */
   recipientsTimeoutMs: 90 * second,
   keepAliveMs: 65 * second,
-  /** A connection on which no byte moves for so long is closed. Choice: longer than any answer takes. */
+  /** A connection without traffic for this time is closed. Choice: longer than any answer takes. */
   connectionIdleMs: 2 * minute,
 
   /** Overload (see docs/design/architecture.md#overload-and-slow-clients). */
@@ -152,7 +154,7 @@ export const limits = {
    */
   batchSizeMax: 64,
 
-  /** Fields and fragments that a document unfolds into. */
+  /** Fields and fragments of a GraphQL document after its fragments are expanded. */
   graphqlSelectionsMax: 5_000,
   graphqlErrorsMax: 5,
   /** Objects that one operation may give. */
@@ -163,11 +165,11 @@ export const limits = {
   subscriptionsPerTokenMax: 20,
   subscriptionsPerMerchantMax: 5_000,
   /**
-   * Of these, such as differ: an event is executed once for each. Choice: a few applications, each with a
-   * few documents.
+   * Different subscriptions among those of a merchant: an event is executed once for each kind. Choice: a few
+   * applications, each with a few documents.
    */
   subscriptionKindsPerMerchantMax: 32,
-  /** A reader whose connection stays full for this long is cut off; it comes back with its cursor. */
+  /** A reader that does not read for this time is disconnected; it can go on from its cursor. */
   streamStallMs: 30 * second,
   eventPageMax: 100,
   eventPollMs: 1 * second,
@@ -180,25 +182,25 @@ export const limits = {
   /** Endpoints of a merchant (see docs/design/rules.md#bounds). */
   webhooksPerMerchantMax: 5,
   /**
-   * One delivery to an endpoint, from its name to the last byte that is read (see
+   * One delivery to an endpoint, from resolving the host name to the last byte that is read (see
    * docs/design/events.md#deliveries).
    */
   webhookDeadlineMs: 10 * second,
 
   /**
-   * Lanes of webhooks at once in one process; of those that fail fewer: they never fill all places. Choice:
-   * a lane whose receiver hangs costs a socket for ten seconds and no session, so there are more places than
-   * the endpoints of a hundred merchants fill.
+   * Queues of webhook endpoints that one process serves at once; fewer of the failing ones, so that these
+   * never take all slots. Choice: a receiver that hangs costs a socket for ten seconds and no database
+   * session, so there are more slots than the endpoints of a hundred merchants fill.
    */
   endpointQueuesMax: 512,
   failingEndpointQueuesMax: 32,
-  /** Deliveries that a lane takes at once; so many may be sent and not yet noted. */
+  /** Deliveries that a queue takes at once; up to this number may be sent and not yet recorded. */
   webhookTakeMax: 100,
 
   /** SIGTERM to exit (see docs/design/rules.md#running). */
   drainMs: 7 * second,
-  /** Then the operators' answers that are still awaited; what comes later is asked for at the next start. */
+  /** Time for the remaining answers of operators; later answers are queried after the next start. */
   drainOperatorsMs: 1 * second,
-  /** Changes of the numbers of transactions that are added to their counts at once. */
+  /** Changes of transaction counts that one step adds to the totals. */
   countsCompactMax: 20_000,
 } as const

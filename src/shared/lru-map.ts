@@ -11,7 +11,7 @@ export class LruMap<K, V> {
     return this.#entries.size
   }
 
-  /** The value, which thereby becomes the one used last. */
+  /** Returns a value and marks it as the one used last. */
   get(key: K): V | undefined {
     const value = this.#entries.get(key)
     if (value === undefined) return undefined
@@ -24,14 +24,14 @@ export class LruMap<K, V> {
     this.#entries.delete(key)
     this.#entries.set(key, value)
     if (this.#entries.size <= this.#max) return
-    // A Map iterates in the order of insertion: its first key is the one unused for longest.
+    // A Map iterates in the order of insertion: its first key is the one that was not used for longest.
     for (const oldest of this.#entries.keys()) {
       this.#entries.delete(oldest)
       return
     }
   }
 
-  /** All entries, the one unused for longest first; looking does not use them. */
+  /** Returns all entries, the least recently used first. This does not mark them as used. */
   entries(): Iterable<[K, V]> {
     return this.#entries.entries()
   }

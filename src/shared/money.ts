@@ -1,4 +1,4 @@
-/** Whole francs of the West African CFA franc. XOF has no minor unit: 5000n means 5,000 francs. */
+/** An amount in whole West African CFA francs. XOF has no minor unit: 5000n means 5,000 francs. */
 export type Xof = bigint
 
 /** The only currency (see docs/design/rules.md#general). */
@@ -9,7 +9,7 @@ const formats = {
   en: new Intl.NumberFormat('en', { style: 'currency', currency, currencyDisplay: 'code' }),
 }
 
-/** Words for people: `5 000 F CFA` in French, `XOF 5,000` in English. */
+/** Formats an amount for people: `5 000 F CFA` in French, `XOF 5,000` in English. */
 export function formatXof(amount: Xof | number, locale: 'fr' | 'en' = 'fr'): string {
   return formats[locale].format(amount)
 }

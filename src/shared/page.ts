@@ -1,7 +1,7 @@
 import { invalidInput } from './input.ts'
 import { limits } from './limits.ts'
 
-// Every list is paged here. A cursor says where its row stands in the order of the list, most often by the id
+// The paging of every list. A cursor is the position of its row in the order of the list, most often the id
 // of the row.
 
 /** The paging arguments of a list; each list has some of them. */
@@ -13,23 +13,23 @@ export interface PageArgs {
   offset?: number | null | undefined
 }
 
-/** Which rows of a list to read. */
+/** The rows of a list that a page needs. */
 export interface PageBounds<Cursor = bigint> {
-  /** Only the rows behind this place. */
+  /** Only rows after this position are read. */
   after: Cursor | null
-  /** Only the rows in front of this place. */
+  /** Only rows before this position are read. */
   before: Cursor | null
   /** Whether to read from the end of the list towards its beginning. */
   isBackward: boolean
-  /** How many rows to pass over. */
+  /** How many rows to skip. */
   skip: number
   /** How many rows to show. */
   size: number
-  /** How many rows to read: one more than are shown tells whether there are others. */
+  /** How many rows to read: one more than are shown, to learn whether more exist. */
   take: number
 }
 
-/** A page as GraphQL has it. */
+/** A page in the form of a GraphQL connection. */
 export interface PageConnection<Node> {
   edges: { cursor: string; node: Node }[]
   pageInfo: {
@@ -41,7 +41,7 @@ export interface PageConnection<Node> {
 }
 
 /**
- * Reads the paging arguments of a list whose cursors are ids: 1 to 100 rows, from the beginning with `first`,
+ * Reads the paging arguments of a list with ids as cursors: 1 to 100 rows, from the beginning with `first`,
  * from the end with `last` or with `before` alone; `after` and `before` may come together.
  * @throws DomainError INVALID_INPUT that names each wrong argument
  */
@@ -50,8 +50,8 @@ export function readPage(args: PageArgs): PageBounds {
 }
 
 /**
- * The same of a list with cursors of its own form.
- * @param readCursor reads a cursor; null where the service never gave it
+ * Reads the paging arguments of a list with cursors of its own form.
+ * @param readCursor reads a cursor; it returns null for a cursor that the service never gave
  * @throws DomainError INVALID_INPUT
  */
 export function readPageOf<Cursor>(
@@ -92,14 +92,14 @@ function idOf(cursor: string): bigint | null {
   return /^\d{1,18}$/.test(cursor) ? BigInt(cursor) : null
 }
 
-/** A row as an edge, in a list whose cursors are ids. */
+/** Makes the edge of a row, in a list with ids as cursors. */
 export function edgeOf<Node extends { id: bigint | number }>(node: Node): { cursor: string; node: Node } {
   return { cursor: String(node.id), node }
 }
 
 /**
- * The page that was asked for.
- * @param edges `page.take` at most, in the order in which they were read
+ * Makes the requested page from the edges that were read.
+ * @param edges at most `page.take` edges, in the order in which they were read
  */
 export function connect<Node>(
   { after, before, isBackward, size }: PageBounds<unknown>,

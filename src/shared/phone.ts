@@ -2,8 +2,8 @@ import metadata from 'libphonenumber-js/mobile/metadata'
 import { invariant } from './invariant.ts'
 
 /**
- * The mobile numbers of Mali as the library knows them. Only its table is loaded: its general parser costs as
- * much as a payment, and the 92 modules around it 25 ms and 2 MB at every start.
+ * Matches the mobile numbers of Mali by the table of the library. Only its table is loaded: the general
+ * parser costs as much as a payment, and its 92 modules cost 25 ms and 2 MB at every start.
  */
 const mobile = new RegExp(`^(?:${mobilePattern()})$`)
 
@@ -18,7 +18,7 @@ export function parsePhone(text: string): string | null {
   return mobile.test(number) ? `+223${number}` : null
 }
 
-/** A country's row has its patterns by type of number in the twelfth place; the second type is mobile. */
+/** Returns the pattern: a country's row has its patterns by type at index 11; mobile is the second type. */
 function mobilePattern(): string {
   const pattern: unknown = metadata.countries.ML?.[11]?.[1]?.[0]
   invariant(typeof pattern === 'string', 'libphonenumber has a pattern for the mobile numbers of Mali')

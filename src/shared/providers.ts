@@ -2,6 +2,6 @@
 export const providers = ['OperatorA', 'OperatorB', 'OperatorC', 'OperatorD'] as const
 export type Provider = (typeof providers)[number]
 
-/** The ways to pay somebody out: the operators, and banks, which are saved and not paid yet. */
+/** The methods of a payout: the operators, and banks, which can be saved but not be paid yet. */
 export const payoutMethods = [...providers, 'BankTransfer'] as const
 export type PayoutMethod = (typeof payoutMethods)[number]

@@ -1,4 +1,4 @@
-/** A value that never prints: logs, JSON and string templates show `[secret]`. Read it with `reveal()`. */
+/** A value that is never printed: logs, JSON and string templates show `[secret]`. `reveal()` returns it. */
 export class Secret {
   readonly #value: string
 

@@ -1,4 +1,4 @@
-/** Why no answer came. `aborted`: we gave up ourselves, and it says nothing of the receiver. */
+/** The reason for which no answer came. `aborted`: this side gave up; the receiver may work well. */
 export type SendError =
   | 'timeout'
   | 'dns'
@@ -9,20 +9,20 @@ export type SendError =
   | 'malformed'
   | 'aborted'
 
-/** What became of one request. */
+/** The result of one request. */
 export interface SendResult {
-  /** A 2xx came in time. What the body does after it changes nothing. */
+  /** True if a 2xx came in time, even if the body broke off after it. */
   isDelivered: boolean
-  /** Null where no answer came. */
+  /** Null if no answer came. */
   statusCode: number | null
-  /** Null where an answer came. */
+  /** Null if an answer came. */
   error: SendError | null
   durationMs: number
   /** The beginning of the answer's body, as text that can be stored and shown. */
   answer: string
-  /** The IP address that was last connected to for this host; null where it came to none. */
+  /** The IP address of the last connection to this host; null if there was none. */
   address: string | null
-  /** How long a 429 or a 503 asks us to stay away. */
+  /** The milliseconds that a 429 or a 503 asks the sender to wait. */
   retryAfterMs: number | undefined
 }
 
@@ -33,8 +33,8 @@ export interface Outgoing {
 }
 
 export interface Sender {
-  /** One POST, never repeated; every network event is a result, never an exception. */
+  /** Sends one POST, and never repeats it. Every network error is a result, never an exception. */
   send(message: Outgoing, signal?: AbortSignal): Promise<SendResult>
-  /** What is under way ends as `aborted`. */
+  /** Closes the sender. Requests that are under way end as `aborted`. */
   close(): Promise<void>
 }

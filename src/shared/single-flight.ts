@@ -1,4 +1,4 @@
-/** Work that several callers want at once and one does: name → the work under way. */
+/** The work under way, by name. Several callers that want the same work at once share it. */
 export type InFlight = Map<string, Promise<unknown>>
 
 /** Runs `work` once for all callers that ask for `name` while it is under way. */
@@ -14,7 +14,7 @@ export function singleFlight<T>(
   return running
 }
 
-/** Runs `work` once all that was given under `name` before it has ended. */
+/** Runs `work` after all earlier work of the same `name` has ended. */
 export function afterOthers<T>(
   { inFlight }: { inFlight: InFlight },
   name: string,

@@ -1,16 +1,16 @@
 import { invariant } from './invariant.ts'
 
-/** For each status the statuses it may become, each with the reason. An empty row is final. */
+/** The moves of a lifecycle: for each status its next statuses, with reasons. A status with none is final. */
 export type Moves<S extends string> = { readonly [From in S]: { readonly [To in S]?: string } }
 
-/** The lifecycle of one kind of thing, as data: who may become what, and why. */
+/** The lifecycle of one kind of thing as data: which status may follow which, and why. */
 export interface States<S extends string> {
   readonly name: string
   readonly initial: S
   readonly statuses: readonly S[]
   readonly moves: Moves<S>
   canMove(from: S, to: S): boolean
-  /** @throws InvariantError where the table has no such move */
+  /** Asserts that a move is allowed. @throws InvariantError if the table has no such move */
   assertMove(from: S, to: S): void
 }
 

@@ -1,2 +1,2 @@
-/** The version of the interface (see docs/design/rules.md#version). */
+/** The version of the API (see docs/design/rules.md#version). */
 export const apiVersion = '1.0.0'

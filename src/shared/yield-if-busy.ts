@@ -1,14 +1,14 @@
-/** Work that never waits may take so long before whatever else there is to do has its turn. */
+/** The time that work without waits may take before other work gets its turn. */
 const sliceMs = 10
 
 let sliceEnds = 0
 let nextTurn: Promise<void> | null = null
 
 /**
- * Gives way where the time of this turn of the event loop is used up. What waits for nothing but promises
- * holds up requests, timers and sockets until it is done: so long work asks after each piece. All of it
- * shares one slice per turn, each doing at least a piece.
- * @returns what to wait for; null where there is time left
+ * Yields to other work if the slice of this turn of the event loop is used up. Work that waits only for
+ * promises delays requests, timers and sockets until it is done, so long work calls this after each piece.
+ * All such work shares one slice per turn, and each does at least one piece.
+ * @returns a promise to wait for; null if there is time left
  */
 export function yieldIfBusy(): Promise<void> | null {
   if (performance.now() < sliceEnds) return null

@@ -4,10 +4,10 @@ import { maskLine, withoutRows } from './mask.ts'
 export type Log = Logger
 
 /**
- * Makes the service's log: JSON lines on standard error, so that standard output belongs to people and
- * scripts. Secrets are never put into a line; what might carry one is wrapped in `Secret`. Telephone numbers
- * are masked in every line, whoever wrote it.
- * @param destination for tests: where the lines go instead
+ * Makes the service's log: JSON lines on standard error, so that standard output is free for people and
+ * scripts. No line holds a secret: values that may be secret are wrapped in `Secret`. Telephone numbers are
+ * masked in every line, also in those that libraries write.
+ * @param destination the stream that a test reads the lines from
  */
 export function createLog(
   level: string,
@@ -25,15 +25,15 @@ export function createLog(
   )
 }
 
-/** A connection that broke, or that there is none. */
+/** The error codes of a lost connection, or of one that could not be opened. */
 const lostCodes = new Set(['57P01', '57P02', '57P03', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'])
-/** The same in words of `pg`, which gives no code. */
+/** The messages of `pg` for a lost connection, which have no code. */
 const lostWords = /^(Connection terminated|Client has encountered a connection error)/
 
 /**
- * What an error says, and where it was thrown; of a lost connection that says nothing, and there may be many.
- * The pool of `pg` hangs a whole session on such an error: it is left out. So is what a database error quotes
- * of a row.
+ * Returns the fields of an error for a log line. The stack of a lost connection is left out: it explains
+ * nothing, and such errors may be many. The `client` that the pool of `pg` adds to an error is left out too,
+ * and so are the parts of a database error that quote a row.
  */
 function serializeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error

@@ -1,6 +1,6 @@
 /**
- * Telephone numbers as they come in texts: in E.164 form (`+` may be `%2B` in an address), with Mali's
- * country code, and Mali's eight digits alone or in pairs. What only looks like one is left: the first part
+ * The forms of telephone numbers in texts: E.164 (`+` may be `%2B` in an address), with Mali's country code,
+ * and Mali's eight digits alone or in pairs. Digits that only look like a number do not match: the first part
  * of a UUID, a part of a longer word or number, and an id that follows its kind (`payout:70000001`).
  */
 const telephones = new RegExp(
@@ -14,7 +14,7 @@ const telephones = new RegExp(
   'gi',
 )
 
-/** @returns the text with its telephone numbers masked: `+223******01`, `******01` */
+/** Masks the telephone numbers of a text: `+223******01`, `******01`. */
 export function maskTelephones(text: string): string {
   return text.replace(telephones, (number: string) => {
     const kept = /^(?:(?:\+|%2B|00)?223|(?:\+|%2B)\d{3})/i.exec(number)?.[0] ?? ''
@@ -23,13 +23,13 @@ export function maskTelephones(text: string): string {
 }
 
 /**
- * Masks the telephone numbers in every text of a log line, names of fields included. Numbers that are no text
- * stay: amounts, ids, durations.
+ * Masks the telephone numbers in every text of a log line, names of fields included. JSON numbers stay as
+ * they are: amounts, ids, durations.
  * @param line one JSON object
  */
 export function maskLine(line: string): string {
   return line.replace(texts, (text) => {
-    // Nearly every text is without eight digits.
+    // Nearly every text has no run of eight digits: skip it without parsing.
     if (!digits.test(text)) return text
     const said = JSON.parse(text) as string
     const masked = maskTelephones(said)
@@ -37,13 +37,13 @@ export function maskLine(line: string): string {
   })
 }
 
-/** A text of JSON, with its quotation marks. */
+/** Matches a text of JSON, with its quotation marks. */
 const texts = /"(?:[^"\\]|\\.)*"/g
 const digits = /\d(?: ?\d){7}/
 
 /**
- * Leaves out what a database error quotes of a row (`Failing row contains (...)`): its `detail` and `where`,
- * however deep a library wrapped it. Its table, constraint and code stay.
+ * Removes the texts of a database error that quote a row (`Failing row contains (...)`): `detail` and
+ * `where`, also if a library wrapped the error in its own. The table, the constraint and the code stay.
  */
 export function withoutRows(shown: unknown, depth = 0): unknown {
   if (typeof shown !== 'object' || shown === null || 'toJSON' in shown || depth > depthMax) return shown

@@ -1,7 +1,7 @@
 import type { Services } from '../context.ts'
 
-/** What an administration command needs of the services. */
+/** The services that an administration command needs. */
 export type AdminServices = Pick<Services, 'config' | 'database' | 'access' | 'restores'> & {
-  /** Tells a person who waits how far a long command is. */
+  /** Reports the progress of a long command to the person who waits for it. */
   progress?: (words: string) => void
 }

@@ -11,12 +11,13 @@ import { openServer } from './run.ts'
 import { createLog } from '../telemetry/log.ts'
 
 /**
- * Opens what an administration command needs, beside a running service or without one, and closes it after.
+ * Opens the services that an administration command needs, and closes them afterwards. It works beside a
+ * running service or without one.
  */
 export async function withServices<T>(work: (services: AdminServices) => Promise<T>): Promise<T> {
   const config = readConfig()
   const log = createLog('error')
-  // A folder that nobody has used is a folder that somebody mistyped.
+  // A folder without a database was probably mistyped: do not create a database there.
   if (!config.databaseUrl && !existsSync(join(config.dataDir, 'pg'))) {
     throw new Error(
       `There is no database in ${config.dataDir}: start the service there first, or name its DATA_DIR.`,
@@ -27,7 +28,8 @@ export async function withServices<T>(work: (services: AdminServices) => Promise
     const { connection } = server
     await migrate(connection)
     const { dataDir } = config
-    // A restored database is noticed by whatever comes first. What it says of keys is left to the service.
+    // The first program that opens a restored database detects the restore, so this one checks too. It does
+    // not suspend API keys: the service does that.
     const restores = await openRestores({
       connection,
       dataDir,
@@ -57,7 +59,7 @@ export async function withServices<T>(work: (services: AdminServices) => Promise
   }
 }
 
-/** A line of a long command on the screen (stderr), every two seconds at most: a quick one shows none. */
+/** Makes a function that shows progress on stderr at most every two seconds: a quick command shows none. */
 function showProgress(): (words: string) => void {
   let next = performance.now() + progressEveryMs
   return (words) => {

@@ -6,7 +6,7 @@ import { dumpDatabase, loadDump } from '../database/backup-external.ts'
 import type { Manifest } from '../database/backup-files.ts'
 import { openServer } from './run.ts'
 
-/** What a command that needs no service tells. */
+/** The result of a command that needs no service. */
 interface Done {
   answer: object
   words: string
@@ -15,8 +15,8 @@ interface Done {
 const say = (line: string) => process.stderr.write(`${line}\n`)
 
 /**
- * Backs up the database and the master secret into a folder of its own, beside the service or without it.
- * @throws Error in one sentence
+ * Backs up the database and the master secret into a new folder, beside a running service or without one.
+ * @throws Error with a message for a person
  */
 export async function backUp({ to }: { to?: string | undefined }): Promise<Done> {
   if (!to) throw new Error('--to names the folder that the backup is written into.')
@@ -55,8 +55,8 @@ function report(folder: string, { takenAt, files, hasSecret, epoch }: Manifest):
 }
 
 /**
- * Puts a backup in the place of the database, which nothing uses at the moment.
- * @throws Error in one sentence
+ * Replaces the database by a backup. No other program may use the database meanwhile.
+ * @throws Error with a message for a person
  */
 export async function restore({ from }: { from?: string | undefined }): Promise<Done> {
   if (!from) throw new Error('--from names the folder of the backup.')

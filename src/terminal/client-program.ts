@@ -2,33 +2,33 @@ import { parseArgs, styleText } from 'node:util'
 import { addressesOf, readConfig } from '../config/config.ts'
 import { ConfigError } from '../config/parse.ts'
 
-// What programs that use a running service have in common: their flags, a merchant to be, and how they end.
+// The common parts of programs that use a running service: flags, credentials of a merchant, and exit codes.
 
-/** Something that the person at the terminal can do something about, in one sentence. */
+/** An error with a message that tells the person at the terminal what is wrong and what to do. */
 export class Stop extends Error {}
 
-/** The command line was not understood. */
+/** The error of a command line that was not understood. */
 export class Misuse extends Error {}
 
-/** A merchant's credentials, as text. */
+/** The credentials of a merchant as text. */
 export interface Credentials {
   key: string
   secret: string
 }
 
-/** What the command line says. */
+/** The flags of the command line. */
 export interface Flags<Name extends string> {
-  /** Where the service is, without a slash at its end. */
+  /** The address of the service, without a slash at its end. */
   url: string
-  /** Null where no merchant was named. */
+  /** Null if the command line names no merchant. */
   credentials: Credentials | null
   more: Partial<Record<Name, string>>
 }
 
 /**
- * Runs a program to its exit code: 2 where the command line is wrong, 1 where something is in the way, which
- * is told in a sentence.
- * @param names of the flags that it has besides `--url`, `--key` and `--secret`, each with a value
+ * Runs a program and sets its exit code: 2 if the command line is wrong, 1 after any other error. It prints
+ * the message of the error.
+ * @param names the flags besides `--url`, `--key` and `--secret`, each with a value
  */
 export async function runClientProgram<Name extends string>(
   usage: string,
@@ -46,7 +46,7 @@ export async function runClientProgram<Name extends string>(
   }
 }
 
-/** @throws Misuse */
+/** Reads the flags, or prints the usage and ends the process for `--help`. @throws Misuse */
 function readFlags<Name extends string>(usage: string, names: readonly Name[]): Flags<Name> {
   const { help, url, key, secret, ...more } = parseFlags(names)
   if (help) {
@@ -74,7 +74,7 @@ function parseFlags(names: readonly string[]): Record<string, string | undefined
   }
 }
 
-/** Runs a command of `npm run admin` beside the service: same code, same DATA_DIR or DATABASE_URL. */
+/** Runs a command of `npm run admin` beside the service, with the same DATA_DIR or DATABASE_URL. */
 export async function administer(name: string, flags: { name?: string } = {}) {
   const [{ withServices }, { commands }] = await Promise.all([
     import('./administration.ts'),
@@ -85,14 +85,14 @@ export async function administer(name: string, flags: { name?: string } = {}) {
   return withServices((services) => command(services, flags))
 }
 
-/** Makes a merchant beside the service. */
+/** Creates a merchant by the command `merchant create`, beside the service. */
 export async function makeMerchant(name: string): Promise<Credentials> {
   const { answer } = await administer('merchant create', { name })
   const { api_key: key, api_secret: secret } = answer as { api_key: string; api_secret: string }
   return { key, secret }
 }
 
-/** @throws Stop where nothing answers there, or something else does */
+/** Checks that a sandbox answers at an address. @throws Stop if nothing answers, or something else does */
 export async function findSandbox(url: string, why: string): Promise<void> {
   const answer = await fetch(`${url}/merchant/api/status`, { signal: AbortSignal.timeout(3_000) }).catch(
     () => null,
@@ -104,9 +104,9 @@ export async function findSandbox(url: string, why: string): Promise<void> {
 
 /**
  * Signs in over REST.
- * @param scopes those that a token has by itself where they are left out
+ * @param scopes the scopes of the token; if absent, the service's default
  * @returns the header `Authorization`
- * @throws Stop where the credentials are not taken
+ * @throws Stop if the service rejects the credentials
  */
 export async function authorize(
   url: string,

@@ -18,7 +18,7 @@ import { readInput, text, wholeNumber } from '../shared/input.ts'
 import { DomainError } from '../shared/errors.ts'
 import { restoreCommands } from './restore-commands.ts'
 
-/** The flags of the command line. */
+/** The flags of all commands. */
 interface Flags {
   name?: string | undefined
   id?: string | undefined
@@ -40,7 +40,7 @@ interface Done {
   failed?: boolean
 }
 
-/** Every command of `npm run admin`. */
+/** The commands of `npm run admin` that need the services, by name. */
 export const commands: Readonly<Record<string, (services: AdminServices, flags: Flags) => Promise<Done>>> = {
   'merchant create': async (services, { name = '' }) => {
     const made = await createMerchant(services, { name })
@@ -113,7 +113,7 @@ const merchantInput = z.object({ merchant: wholeNumber(1, 2_147_483_647) })
 const merchantIdInput = z.object({ id: wholeNumber(1, 2_147_483_647) })
 const reasonInput = z.object({ reason: text({ min: 1, max: reasonLengthMax }) })
 
-/** Invites somebody to a team: the first owner of an account has nobody else who could. */
+/** Invites a person to a team. The platform invites the first owner, because no member exists before. */
 async function inviteSomebody(
   services: AdminServices,
   { merchant, email = '', name = '', role }: Flags,
@@ -130,7 +130,7 @@ async function inviteSomebody(
   }
 }
 
-/** Proves all the books now, slice by slice, and says how each invariant fares. */
+/** Proves all the books now, slice by slice, and reports the result of each invariant. */
 async function audit({ database, progress }: AdminServices): Promise<Done> {
   const problems = await proveWhole(database, (slice) => progress?.(passWords(slice)))
   const names = Object.keys(invariants) as Invariant[]
@@ -146,7 +146,7 @@ function passWords({ stage, idDone, idLast, slices }: PassProgress): string {
   return `${slices} slices proven; at ${stage}${progress}`
 }
 
-/** Lists what operators say was paid beyond what was asked, and waits for a person. */
+/** Lists the excesses that wait for a person's decision: operators report more than was requested. */
 async function showExcesses(services: AdminServices): Promise<Done> {
   const open = await listExcesses(services)
   const lines = open.map(
@@ -190,7 +190,7 @@ async function decide(services: AdminServices, ruling: ExcessVerdict, flags: Fla
   }
 }
 
-/** Follows the chain of an account's audit log to its end. */
+/** Verifies the whole chain of a merchant's audit log. */
 async function verifyLogs(services: AdminServices, { merchant, head }: Flags): Promise<Done> {
   const { merchant: merchantId } = readInput(merchantInput, { merchant })
   const { auditKey } = services.access.master
@@ -212,7 +212,7 @@ async function verifyLogs(services: AdminServices, { merchant, head }: Flags): P
 
 const linesMax = 20
 
-/** One invariant as a person reads it: `ok`, or whose books break it, and how. */
+/** Writes the result of one invariant for a person: `ok`, or the merchants with broken books and why. */
 function verdict(name: Invariant, problems: readonly LedgerProblem[]): string {
   const mine = problems.filter(({ invariant }) => invariant === name)
   const lines = mine

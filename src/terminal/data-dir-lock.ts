@@ -6,8 +6,8 @@ import { asRole } from '../database/client.ts'
 import { locks } from '../database/locks.ts'
 
 /**
- * Makes `DATA_DIR` where it is missing, and something will be kept there.
- * @throws ConfigError where this account cannot write there
+ * Creates `DATA_DIR` if it is missing and the service will keep something there.
+ * @throws ConfigError if this account of the operating system cannot write there
  */
 export function openDataDir({ dataDir, databaseUrl, masterSecret, simulator }: Config): void {
   if (databaseUrl && masterSecret && simulator?.url !== null) return
@@ -23,14 +23,15 @@ export function openDataDir({ dataDir, databaseUrl, masterSecret, simulator }: C
   }
 }
 
-/** A service that was killed a moment ago may hold it yet. */
+/** The wait for the lock: a service that was killed a moment ago may still hold it. */
 const waitMs = 1_500
 
 /**
- * Makes sure that a folder has one sandbox at a time: two, each with operators of its own, would know half of
- * the payments each. Held by a session until this process ends, or PostgreSQL.
+ * Locks the data folder, so that one sandbox at a time uses it: two sandboxes have different simulated
+ * operators, and each would know only some of the payments. A session holds the lock until this process or
+ * PostgreSQL ends.
  * @param connection to the embedded database of the folder
- * @throws Error in one sentence that says where the other one is
+ * @throws Error with a message for a person, with the address of the other sandbox
  */
 export async function lockDataDir(connection: pg.ClientConfig, config: Config): Promise<void> {
   const { publicUrl } = addressesOf(config, config.port)

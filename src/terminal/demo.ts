@@ -12,11 +12,11 @@ const usage = `Shows a running sandbox at work: ten customers, four operators, e
   --key KEY --secret SECRET   a merchant that exists; otherwise one is made beside the service
 `
 
-/** All of it must be over by then. */
+/** The time in which the whole demonstration must end. */
 const deadlineMs = 27_000
 const screen = openScreen(process.stdout)
 
-/** @returns exit code: 0 where everything was as it must be */
+/** Runs the demonstration. @returns exit code: 0 if all verdicts are right */
 async function runDemo({ url, credentials }: Flags<never>): Promise<number> {
   await findSandbox(url, 'the demo moves its clock')
   const client = await signIn(url, credentials ?? (await makeMerchant('Demo')))
@@ -65,16 +65,16 @@ async function play(client: Client, cast: ReadonlyMap<string, Customer>, log: Lo
   await log.until(() => log.isOver(last))
 }
 
-/** What the subscription has told so far. */
+/** The changes that the subscription has sent so far. */
 interface Log {
   changes: DemoChange[]
   /** Whether a payment has had as many changes as its customer makes. */
   isOver(reference: string): boolean
-  /** Resolves when something is true of the changes; with the deadline, whatever is missing is told later. */
+  /** Resolves when the condition is true, or at the deadline; then the verdicts report missing changes. */
   until(isSo: () => boolean): Promise<void>
 }
 
-/** Subscribes from the beginning of the merchant's log, and shows every change of this run as it comes. */
+/** Subscribes from the beginning of the merchant's log, and shows each change of this run as it comes. */
 function followLog(client: Client, cast: ReadonlyMap<string, Customer>): Log {
   const changes: DemoChange[] = []
   const all = customers.reduce((sum, customer) => sum + customer.changes.length, 0)

@@ -1,15 +1,15 @@
 import { ConfigError } from '../config/parse.ts'
 
-/** What a person reads where the service does not start: what is in the way, and what to do about it. */
+/** Explains to a person why the service does not start, and what to do about it. */
 export function explain(error: unknown): string {
   if (error instanceof ConfigError) return `The configuration is wrong:\n${error.message}`
   if (isListening(error)) return whyNotListening(error)
-  // What is thrown as a plain Error was written for people; anything else is a bug, and its place matters.
+  // A plain Error has a message for people. Any other error is a bug: show where it was thrown.
   if (error instanceof Error && error.constructor === Error) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-/** What `node:net` says of an address on which it cannot listen. */
+/** The error of `node:net` for an address on which it cannot listen. */
 interface ListenError extends Error {
   code: string
   address?: string

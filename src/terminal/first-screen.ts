@@ -3,16 +3,16 @@ import type { App } from '../app.ts'
 import type { NewMerchant } from '../resources/merchants/create.ts'
 import { formatXof, type Xof } from '../shared/money.ts'
 
-/** What the first screen tells. */
+/** The facts that the first screen shows. */
 interface Start {
   app: App
-  /** The sandbox's first merchant, on its first start only: its secret is shown this once. */
+  /** The first merchant of the sandbox, only on the first start: its secret is shown this once. */
   first: NewMerchant | null
   funds: Xof
   startedMs: number
 }
 
-/** The first screen: what a person can do now. Without a terminal the same lines, without colours. */
+/** Writes the first screen, which shows a person what to do next. Without a terminal it has no colours. */
 export function firstScreen({ app, first, funds, startedMs }: Start): string {
   const { services } = app
   const base = services.addresses.publicUrl

@@ -27,11 +27,11 @@ const usage = `Prints every event that arrives here, verified, until Ctrl-C.
 `
 
 const defaultPort = '4020'
-/** Events by which a repetition is known. */
+/** The number of event ids that are kept to recognise repetitions. */
 const idsKept = 10_000
 const say = (line = '') => process.stdout.write(`${line}\n`)
 
-/** @returns exit code, once it was told to end */
+/** Listens for events until SIGINT or SIGTERM. @returns exit code */
 async function listen({ url, credentials, more }: Flags<'port' | 'webhook-secret'>): Promise<number> {
   const given = more['webhook-secret']
   if (given !== undefined && credentials)
@@ -75,7 +75,7 @@ function portOf(text: string): number {
   return Number(text)
 }
 
-/** Registers for every event there is; what an earlier listener left at the same address goes. */
+/** Registers an endpoint for all events, and removes those that an earlier listener left at this address. */
 async function register(url: string, merchant: Credentials, here: string) {
   const call = await openApi(url, merchant)
   const endpoints = (await call('GET', '/webhooks')) as { id: number; url: string }[]
@@ -87,7 +87,7 @@ async function register(url: string, merchant: Credentials, here: string) {
   return { id, secret: new Secret(secret) }
 }
 
-/** Signs in anew: the token of the beginning may be over. */
+/** Removes the endpoint. It signs in again, because the first token may have expired. */
 async function remove(url: string, merchant: Credentials, id: number): Promise<void> {
   try {
     await (await openApi(url, merchant))('DELETE', `/webhooks/${id}`)
@@ -97,7 +97,7 @@ async function remove(url: string, merchant: Credentials, id: number): Promise<v
   }
 }
 
-/** A customer who pays at once. */
+/** Makes a payment by a customer who pays at once. */
 async function pay(url: string, merchant: Credentials): Promise<void> {
   await (await openApi(url, merchant))('POST', '/pay', {
     amount: 5_000,
@@ -107,7 +107,7 @@ async function pay(url: string, merchant: Credentials): Promise<void> {
   })
 }
 
-/** Calls the API as the merchant. @throws Stop in the words of a refusal */
+/** Signs in and returns a function that calls the API. It throws Stop with the message of a refusal. */
 async function openApi(url: string, merchant: Credentials) {
   const authorization = await authorize(url, merchant, ['pay', 'webhooks'])
   return async (method: string, path: string, body?: object): Promise<unknown> => {
@@ -123,7 +123,7 @@ async function openApi(url: string, merchant: Credentials) {
   }
 }
 
-/** Prints each event as one line, and says what came again and what is missing. */
+/** Makes a function that prints each event as one line, and marks repetitions and missing events. */
 function createPrinter(): (heard: ReceivedEvent) => void {
   const seen = new LruMap<string, true>(idsKept)
   let last: number | null = null

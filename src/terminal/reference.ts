@@ -14,7 +14,7 @@ import { adminCommands, adminFlags } from './usage.ts'
 const folder = join(import.meta.dirname, '../docs/reference')
 const printed = 'This page is printed from the code by `npm run docs`. Do not edit it by hand.'
 
-/** The pages of `src/docs/reference` that are printed from tables in the code, by their file names. */
+/** Makes the pages of `src/docs/reference` from tables in the code, by their file names. */
 export function referencePages(): Record<string, string> {
   return {
     'commands.md': commandsPage(),
@@ -66,7 +66,7 @@ function commandsPage(): string {
   )
 }
 
-/** What zod knows of a setting, and what its schema adds for this page. */
+/** The facts of a setting: those that zod knows, and those that its schema adds for this page. */
 interface SettingFacts {
   description?: string
   default?: string | number | boolean
@@ -75,7 +75,7 @@ interface SettingFacts {
   maximum?: number
 }
 
-/** @throws Error where a setting has no description */
+/** Makes the rows of a table of settings. @throws Error if a setting has no description */
 export function settingRows(schema: z.ZodObject, prefix = ''): string[][] {
   const { properties = {} } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
   return Object.entries(properties).map(([name, property]) => {

@@ -18,10 +18,10 @@ const orphanInput = z.object({
   reason: text({ min: 1, max: 500 }),
 })
 
-/** Choice: the slowest schedule asks again within seconds what is due. */
+/** The wait for open requests to settle. Choice: the slowest schedule asks for due ones within seconds. */
 const patienceMs = 60_000
 
-/** What is done after a restore of the database. */
+/** The commands for use after a restore of the database. */
 export const restoreCommands = {
   'restore accept': async (services: AdminServices, flags: { 'keep-keys'?: boolean | undefined }) => {
     const accepted = await accept(services, flags['keep-keys'] === true)

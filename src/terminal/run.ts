@@ -11,15 +11,16 @@ import { lockDataDir, openDataDir } from './data-dir-lock.ts'
 import { explain } from './explain.ts'
 import { firstScreen } from './first-screen.ts'
 
-/** The database of a process: the owner's server, or the embedded one for as long as somebody uses it. */
+/** The database of a process: the owner's server, or the embedded one, which runs while a process uses it. */
 export interface OpenedServer {
   connection: pg.ClientConfig
   stop(): Promise<void>
 }
 
 /**
- * Finds the database: `DATABASE_URL`, else the embedded PostgreSQL in `DATA_DIR`, which is started or joined.
- * @throws Error in one sentence where neither can be had
+ * Opens the database: `DATABASE_URL`, else the embedded PostgreSQL in `DATA_DIR`, which it starts if it does
+ * not run yet.
+ * @throws Error with a message for a person if the database cannot be reached or started
  */
 export async function openServer(config: Config, say: (line: string) => void): Promise<OpenedServer> {
   if (config.databaseUrl) {
@@ -32,7 +33,7 @@ export async function openServer(config: Config, say: (line: string) => void): P
   return { connection: server.connection(), stop: () => server.stop() }
 }
 
-/** Modules load meanwhile: on a busy machine that alone may use up the time of the first try. */
+/** Tests the connection, in up to two tries: modules load meanwhile and may use up the time of the first. */
 async function tryConnection(connection: pg.ClientConfig, tries: number = connectTriesMax): Promise<void> {
   const client = new pg.Client({ ...connection, connectionTimeoutMillis: connectMs })
   try {
@@ -49,7 +50,7 @@ async function tryConnection(connection: pg.ClientConfig, tries: number = connec
 const connectMs = 5_000
 const connectTriesMax = 2
 
-/** The operators of a sandbox, unless they run elsewhere. */
+/** Starts the operator simulator of a sandbox, unless it runs elsewhere. */
 async function openSimulator(
   config: Config,
   opening: Promise<OpenedServer>,
@@ -106,7 +107,7 @@ export async function runService(): Promise<void> {
   }
 }
 
-/** Gives back the memory that starting took: 50 MB, which an idle process keeps for ever otherwise. */
+/** Frees the memory that the start took: 50 MB, which an idle process would otherwise keep for ever. */
 async function tidyUp(): Promise<void> {
   const session = new Session()
   session.connect()
@@ -114,13 +115,13 @@ async function tidyUp(): Promise<void> {
   session.disconnect()
 }
 
-/** Choice: those who wait for the start ask first; it takes 40 ms. */
+/** The wait before memory is freed. Choice: the first requests go first, because it takes 40 ms. */
 const tidyAfterMs = 1_000
 const firstFundsXof = 1_000_000n
-/** A stop is forced after this long and `DRAIN_DELAY_MS`: the next start takes up what is on record. */
+/** A stop is forced after this time and `DRAIN_DELAY_MS`: the next start resumes all recorded work. */
 const stopMs = 9_500
 
-/** Ctrl-C comes twice: from the terminal, and from npm, which passes on what has reached everyone already. */
+/** Ctrl-C may arrive twice: from the terminal, and again from npm, which forwards the signal. */
 const onceMs = 500
 
 function stopOnSignal(close: () => Promise<void>, say: (line: string) => void, forceMs: number): void {

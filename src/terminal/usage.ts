@@ -1,10 +1,10 @@
-/** One command of `npm run admin`, as a person types it, and what it does. */
+/** A command of `npm run admin` as a person types it, with a description. */
 interface AdminCommand {
   call: string
   does: string
 }
 
-/** Every command of `npm run admin`, in the order of its help and of `docs/reference/commands.md`. */
+/** All commands of `npm run admin`, in the order of its help and of `docs/reference/commands.md`. */
 export const adminCommands: readonly AdminCommand[] = [
   { call: 'merchant create --name "Shop"', does: 'Opens an account; shows its API key and secret, once.' },
   { call: 'merchant fund --id N --amount A', does: 'Credits a sandbox account, in whole francs.' },
@@ -58,7 +58,7 @@ function line({ call, does }: AdminCommand): string {
     : `  ${call.padEnd(columns)}${does}`
 }
 
-/** What `npm run admin -- --help` prints. */
+/** The text that `npm run admin -- --help` prints. */
 export const usage = `Administers the service, beside a running one or without it.
 
 ${adminCommands.map(line).join('\n')}

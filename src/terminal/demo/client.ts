@@ -2,10 +2,10 @@ import { createClient, type Client as SocketClient } from 'graphql-ws'
 import { authorize, type Credentials, Stop } from '../client-program.ts'
 import type { Customer } from './customers.ts'
 
-/** A change of a payment, as the subscription tells it. */
+/** A change of a payment, as the subscription sends it. */
 export interface DemoChange {
   sequence: number
-  /** In the words of REST, lower case. */
+  /** The status as in REST, in lower case. */
   status: string
   reference: string
   amount: number
@@ -15,21 +15,21 @@ export interface DemoChange {
   occurredAt: string
 }
 
-/** A merchant's client of the public API, signed in. */
+/** A client of the public API that is signed in as a merchant. */
 export interface Client {
-  /** Whole XOF. */
+  /** Returns the available balance in whole XOF. */
   balance(): Promise<number>
   collect(reference: string, customer: Customer): Promise<void>
   /** @param by ISO 8601, `PT24H` */
   advanceClock(by: string): Promise<void>
-  /** Every change of the merchant's log from its beginning, and on, until `close`. */
+  /** Yields every change of the merchant's log from its beginning until `close`. */
   changes(): AsyncIterable<DemoChange>
   close(): Promise<void>
 }
 
 /**
- * Signs in over REST; all else goes over GraphQL.
- * @throws Stop where the credentials are not taken
+ * Signs in over REST; all other calls use GraphQL.
+ * @throws Stop if the service rejects the credentials
  */
 export async function signIn(url: string, credentials: Credentials): Promise<Client> {
   const authorization = await authorize(url, credentials)
@@ -63,7 +63,7 @@ async function* readChanges(socket: SocketClient): AsyncGenerator<DemoChange> {
       yield { ...data.transactionChanged, status: data.transactionChanged.status.toLowerCase() }
     }
   } catch (error) {
-    // What graphql-ws throws where the socket closes is an event.
+    // graphql-ws throws an event, not an Error, if the socket closes.
     if (error instanceof CloseEvent)
       throw new Stop(`The subscription was closed: ${error.reason || error.code}.`)
     throw error
@@ -76,7 +76,7 @@ const transactionChanged = `subscription {
   }
 }`
 
-/** A payment that the operator refuses at once is refused here, and recorded all the same. */
+/** If the operator refuses a payment at once, this returns a refusal; the payment is still recorded. */
 const collectPayment = `mutation ($input: CollectPaymentInput!) {
   collectPayment(input: $input) {
     ... on PaymentInitiation { status }

@@ -1,13 +1,13 @@
 import type { Provider } from '../../shared/providers.ts'
 
-/** A customer of the demonstration, who does what the number says (see docs/design/rules.md#sandbox). */
+/** A customer of the demonstration. The number decides the behaviour (see docs/design/rules.md#sandbox). */
 export interface Customer {
-  /** As a merchant would type it. */
+  /** The number as a merchant would type it. */
   phone: string
   operator: Provider
   /** Whole XOF. */
   amount: number
-  /** What this person does. */
+  /** The behaviour of this customer, in words. */
   does: string
   /** The changes that must come, in this order: a status, or a failure with its reason. */
   changes: readonly string[]
@@ -16,7 +16,7 @@ export interface Customer {
 const paid = ['pending', 'success']
 const refused = (reason: string) => ['pending', `failed ${reason}`]
 
-/** Ten customers, ten stories, four operators. The last one pays when the payment has already expired. */
+/** The ten customers, over four operators. The last one pays after the payment has expired. */
 export const customers: readonly Customer[] = [
   customer('70000001', 'OperatorA', 5_000, 'pays at once', paid),
   customer('70000302', 'OperatorC', 12_500, 'pays after 3 seconds', paid),

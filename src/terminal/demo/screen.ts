@@ -4,11 +4,11 @@ import { formatXof } from '../../shared/money.ts'
 import type { DemoChange } from './client.ts'
 import type { Customer } from './customers.ts'
 
-/** Where the demonstration is shown: lines, and on a terminal a progress line that stays below them. */
+/** The output of the demonstration: lines, and on a terminal a progress line that stays below them. */
 export interface Screen {
   say(line?: string): void
   progress(done: number, all: number): void
-  /** Takes the progress line away. */
+  /** Removes the progress line. */
   end(): void
 }
 
@@ -36,7 +36,7 @@ export function openScreen(out: NodeJS.WriteStream): Screen {
 
 const colours = { success: 'green', failed: 'red', expired: 'yellow' } as const
 
-/** One line: time, sequence, customer, operator, amount, status, and why in French. */
+/** Writes a change as one line: time, sequence, customer, operator, amount, status, reason in French. */
 export function changeLine(change: DemoChange, customer: Customer): string {
   const colour = Object.entries(colours).find(([status]) => status === change.status)?.[1] ?? 'cyan'
   const words = [

@@ -2,13 +2,13 @@ import { formatXof } from '../../shared/money.ts'
 import type { DemoChange } from './client.ts'
 import type { Customer } from './customers.ts'
 
-/** Whether something is as it must be. */
+/** The result of one check of the demonstration. */
 export interface DemoVerdict {
   isRight: boolean
   words: string
 }
 
-/** What happened to a payment, in the words of `Customer.changes`. */
+/** Lists the changes of a payment, in the words of `Customer.changes`. */
 export function storyOf(reference: string, changes: readonly DemoChange[]): string[] {
   return changes
     .filter((change) => change.reference === reference)
@@ -17,7 +17,7 @@ export function storyOf(reference: string, changes: readonly DemoChange[]): stri
     )
 }
 
-/** Every customer did what the number says, and nothing else happened. */
+/** Checks that each payment had exactly the changes that its customer's number stands for. */
 export function judgeStories(
   changes: readonly DemoChange[],
   cast: ReadonlyMap<string, Customer>,
@@ -33,8 +33,9 @@ export function judgeStories(
 }
 
 /**
- * The changes came in order, none twice. The log counts every event of the merchant: those of a new merchant
- * are all changes of payments, so that none is missing; an account that was used before has others between.
+ * Checks that the changes came in order and none came twice. The log numbers all events of the merchant. A
+ * new merchant has only changes of payments, so a gap means a missing change; a merchant that was used before
+ * may have other events between.
  */
 export function judgeSequence(changes: readonly DemoChange[], isNew: boolean): DemoVerdict {
   const wrong = changes.findIndex(({ sequence }, index) => {
@@ -53,7 +54,7 @@ export function judgeSequence(changes: readonly DemoChange[], isNew: boolean): D
   }
 }
 
-/** The balance grew by what was paid, late money included, and by nothing else. */
+/** Checks that the balance grew by exactly the sum of the successful payments, late ones included. */
 export function judgeBalance(changes: readonly DemoChange[], before: number, after: number): DemoVerdict {
   const paid = changes
     .filter(({ status }) => status === 'success')

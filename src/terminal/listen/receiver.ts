@@ -4,27 +4,27 @@ import { signedHeaders } from '../../resources/webhooks/sign.ts'
 import type { Secret } from '../../shared/secret.ts'
 import { Stop } from '../client-program.ts'
 
-/** What arrived, and what is wrong with it. Its words are fit for a terminal. */
+/** An event that arrived, with the problem of its signatures, if any. Its texts are safe for a terminal. */
 export interface ReceivedEvent {
-  /** Null where its signatures are good. */
+  /** Null if both signatures are valid. */
   problem: string | null
   id: string
   event: string
   sequence: number | null
   amount: number | null
-  /** The reference, or the message of what has none. */
+  /** The reference; for an event without one, its message. */
   about: string
 }
 
-/** Choice: several times what the largest event has. */
+/** The largest body that is read. Choice: several times the size of the largest event. */
 const bodyMaxBytes = 1_024 * 1_024
-/** What Standard Webhooks grant a clock. */
+/** The difference between two clocks that Standard Webhooks allows. */
 const toleranceS = 5 * 60
 
 /**
- * Receives events on this machine, as a merchant's server does: reads the raw bytes, verifies them, answers.
- * @param secret null until it is known
- * @throws Stop where the port is taken
+ * Receives events on this machine as a merchant's server does: reads the raw bytes, verifies them, answers.
+ * @param secret returns null until the secret is known
+ * @throws Stop if the port is taken
  */
 export async function startReceiver(
   port: number,
@@ -80,12 +80,12 @@ function objectOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? { ...value } : {}
 }
 
-/** Anybody may send something here: nothing of it may move the cursor. */
+/** Removes control characters: any program may send an event here, and must not control the terminal. */
 function words(value: unknown): string {
   return typeof value === 'string' ? value.slice(0, 100).replaceAll(/\p{C}/gu, '') : ''
 }
 
-/** What is wrong with a delivery; null where both of its signatures hold. */
+/** Returns the problem of a delivery; null if both of its signatures are valid. */
 function problemOf(headers: IncomingHttpHeaders, body: Buffer, secret: Secret): string | null {
   const given = (name: string) => String(headers[name] ?? '')
   const [id, seconds, type] = [
