@@ -7,7 +7,7 @@ import { type Cluster, runSync } from './embedded-cluster.ts'
 /** The address of a Unix socket holds 103 bytes everywhere; `/.s.PGSQL.65535` takes 15 of them. */
 const socketDirBytesMax = 85
 
-/** What `postmaster.pid` says about a server that is alive: going up, ready or going down. */
+/** The facts that `postmaster.pid` states about a running server: starting, ready or stopping. */
 export interface Postmaster {
   pid: number
   /** Folder of the socket, or an IP address. */

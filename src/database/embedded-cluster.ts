@@ -10,7 +10,7 @@ import { linkLibraries } from './ensure-generated.ts'
 /** The superuser that `initdb` makes; it owns every object of the service. */
 export const embeddedUser = 'payments'
 
-/** What PostgreSQL's programs see of the environment: nothing that could steer them, such as `PGDATA`. */
+/** The environment of PostgreSQL's programs, without variables that change them, such as `PGDATA`. */
 export const cleanEnvironment =
   process.platform === 'win32'
     ? undefined
@@ -29,7 +29,7 @@ export interface Cluster {
   as: RunAs
 }
 
-/** What `spawn` takes in order to run a command as the account of the cluster. */
+/** Gives the arguments of `spawn` for a command that runs as the account of the cluster. */
 type RunAs = <O extends object>(
   command: string,
   args: string[],
@@ -168,7 +168,7 @@ async function makeCluster({ dir, data, as, bin }: Cluster, durable: boolean): P
     '--auth-local=trust',
     '--auth-host=scram-sha-256',
     '--encoding=UTF8',
-    // The same sort order on every machine, whatever its locales.
+    // The sort order is the same on every machine and does not depend on its locales.
     '--locale=C',
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',

@@ -7,7 +7,7 @@ import { type Cluster, cleanEnvironment, runSync } from './embedded-cluster.ts'
 // it reads from the pipe, and stops the server in order when the last writer ends, however that one ends. So
 // a killed service leaves no orphan, and a command beside the service neither stops the server nor loses it.
 
-/** The claim of this process on the server of a folder, whichever process starts it. */
+/** The claim of this process on the server of a folder; another process may have started the server. */
 export interface Keepalive {
   /** Starts PostgreSQL, which ends with the last hold. PostgreSQL's own lock lets one per folder go on. */
   launch(serverArgs: string[], logFile: number): ChildProcess
@@ -39,7 +39,7 @@ export function openHold(cluster: Cluster): Keepalive {
   const makePipe = 'mkfifo -m 600 "$1" || test -p "$1"'
   if (!existsSync(path)) runSync(cluster, 'sh', ['-c', makePipe, 'sh', path])
   const openToRead = () => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  // Fails where nobody reads.
+  // Fails where no process reads from the pipe.
   const openToWrite = () => openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
   const reader = openToRead()
   const writer = openToWrite()

@@ -12,7 +12,7 @@ const mainDatabase = 'payments'
 
 /** A crash of the machine leaves up to 1 GB of log to replay. */
 const startTimeoutMs = 600_000
-/** How long a server may run that nobody holds, before it counts as an orphan and is stopped. */
+/** The time after which a server without a claim counts as an orphan and is stopped. */
 const orphanAfterMs = 3_000
 const stopTimeoutMs = 30_000
 const attemptsMax = 5
@@ -35,7 +35,7 @@ interface EmbeddedOptions {
 
 /** A PostgreSQL server that runs at least until `stop`. */
 export interface EmbeddedServer {
-  /** What `pg` needs in order to connect. @param database `payments` when left out */
+  /** Returns the connection options for `pg`. @param database `payments` when left out */
   connection(database?: string): ReturnType<typeof connectionTo>
   /** Gives the server up. It stops now, in order, unless another process uses it too. */
   stop(): Promise<void>
@@ -148,7 +148,7 @@ function launch({ cluster, serverArgs, keepalive, log }: Location) {
   child.once('error', (error) => log(`PostgreSQL could not be run: ${error.message}`)).unref()
   return {
     isRunning: () => child.pid !== undefined && child.exitCode === null && child.signalCode === null,
-    /** What it has logged. */
+    /** Returns the text that the server has logged. */
     words: () => readFileSync(path).subarray(start).toString().trim(),
   }
 }

@@ -8,7 +8,7 @@ import type { Provider } from '../shared/providers.ts'
 import type { OpenRequest, Subject } from './open-request.ts'
 import type { Log } from '../telemetry/log.ts'
 
-/** One operator query per transaction in this time, whoever asks (see docs/design/rules.md#bounds). */
+/** The pause between two operator queries of one transaction (see docs/design/rules.md#bounds). */
 export const claimBounds = { operatorQueryIntervalMs: 3_000 }
 
 /**

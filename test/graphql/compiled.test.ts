@@ -281,7 +281,8 @@ function shown(answer: unknown): unknown {
   // What each run made for itself has an id of its own.
   const own = /"made-|\/made-|"TeamMember","id"/.test(text) ? ['id'] : []
   return JSON.parse(text, (name, value: unknown) =>
-    (/^(token|secret|transaction_id|.*_at|.*_ms|as_of|time|age_seconds|payment_url)$/.test(name) || own.includes(name)) &&
+    (/^(token|secret|transaction_id|.*_at|.*_ms|as_of|time|age_seconds|payment_url)$/.test(name) ||
+      own.includes(name)) &&
     value !== null
       ? typeof value
       : typeof value === 'string'
