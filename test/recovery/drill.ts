@@ -270,7 +270,7 @@ async function checkReaders(drill: Drill, token: Token, { cursor, receiptPath }:
   note(
     drill,
     'an old cursor is told where to go on',
-    /go on from the cursor \d+/i.test(text),
+    /continue from the cursor \d+/i.test(text),
     text.slice(0, 160),
   )
   const { status } = await fetch(`${home.url}${receiptPath}`)
