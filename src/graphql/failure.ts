@@ -22,7 +22,10 @@ const RetryAdvice = wordEnum(
   'Advice when to try a failed payment again.',
 )
 
-/** The GraphQL type of a payment's failure, with words for the person who asks. */
+/**
+ * The GraphQL type of the reason of a failed payment, with explanations for the merchant in French and
+ * English.
+ */
 export const Failure = builder.objectRef<FailureReason>('Failure').implement({
   description: 'The reason why a payment failed, and the advice what to do.',
   fields: (t) => ({

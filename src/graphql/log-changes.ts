@@ -12,8 +12,8 @@ export const LogChange = builder.interfaceRef<LogEvent>('LogChange').implement({
     sequence: t.field({
       type: 'SafeInt',
       description:
-        "The position of the change in the merchant's event log. Positions between two changes " +
-        'of one subscription belong to other events.',
+        "The position of the change in the merchant's event log. The numbers can have gaps, because " +
+        'other events of the merchant use the numbers between.',
       resolve: ({ position }) => position,
     }),
     cursor: t.string({

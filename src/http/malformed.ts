@@ -7,10 +7,10 @@ import { closeConnection } from './close-connection.ts'
 import { refused } from './rest/envelope.ts'
 
 /**
- * Answers bytes that could not be read as a request, in the envelope of every other answer, and closes the
- * connection: after bytes that were not understood, nothing on it can be trusted.
- * @param busy true while another answer is being sent on this connection; a second one in its middle would be
- *   worse than none
+ * Sends an error answer, in the usual envelope, for bytes that are not a valid request, and closes the
+ * connection, because later bytes cannot be trusted.
+ * @param busy true while another request on this connection waits for its answer or receives it; then the
+ *   connection is closed without an error answer, because two answers would mix
  */
 export function answerMalformed(error: Error & { code?: string }, socket: Socket, busy: boolean): void {
   if (error.code === 'ECONNRESET' || !socket.writable || busy) {

@@ -34,8 +34,7 @@ export interface HttpServer {
 /**
  * Listens at once; requests wait for `listener`, so that the port is known while the rest of the service
  * starts.
- * @param bounds the bounds of its connections; null, in tests, is no bound
- * @param bounds how many connections it holds; null, of tests, is any number
+ * @param bounds the limits on connections; null (used in tests) sets no limit
  * @throws Error with `EADDRINUSE` where the port is taken
  */
 export async function listenHttp(
@@ -130,7 +129,10 @@ export async function listenHttp(
   }
 }
 
-/** How late the server may notice a request that takes too long; Node's own half minute is too long. */
+/**
+ * The interval at which the server looks for requests that passed their time limit. Node's default, 30 s, is
+ * too slow.
+ */
 const timeoutSweepMs = 1_000
 /**
  * Clients that are active send another request within this time, and learn that the connection ends with its

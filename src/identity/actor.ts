@@ -49,7 +49,10 @@ export interface AccountCaller extends Pick<Actor, 'merchantId' | 'apiKeyId' | '
   clientAddress: string | null
 }
 
-/** @throws DomainError UNAUTHENTICATED for an anonymous caller */
+/**
+ * Returns the caller (key, account, address) for the statements that move money.
+ * @throws DomainError UNAUTHENTICATED for an anonymous caller
+ */
 export function callerOf(ctx: { actor: Actor | null; clientAddress: string | null }): AccountCaller {
   const { merchantId, apiKeyId, apiKeyVersion } = actorOf(ctx)
   return { merchantId, apiKeyId, apiKeyVersion, clientAddress: ctx.clientAddress }

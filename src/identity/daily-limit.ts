@@ -2,7 +2,11 @@ import { compositeType, type TypedSql } from '../database/sql-function.ts'
 import type { Xof } from '../shared/money.ts'
 import { beyond, type KeyLimitSet } from './key-limits.ts'
 
-/** The daily limit that a payment uses: the key's, and the token's where that is narrower. */
+/**
+ * The caller's daily limit. `maxPerDay` is the lower one of the key's limit and the token's. The database
+ * counts a payment against the key's limit, and also against the token's limit if that is lower or the key
+ * has none.
+ */
 export interface DailyLimit {
   apiKeyId: number
   tokenId: string

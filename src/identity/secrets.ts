@@ -27,7 +27,10 @@ export class MasterSecret {
     this.#root = createSecretKey(root)
   }
 
-  /** Returns the key under which API secrets are hashed; the row of each hash names its pepper. */
+  /**
+   * Returns the pepper with this id: the key under which API secrets are hashed. Each stored hash keeps the
+   * id of its pepper.
+   */
   pepper(id: number): KeyObject {
     return createSecretKey(this.#derive(`api-secret-pepper:${id}`))
   }

@@ -6,7 +6,10 @@ const digits = 6
 /** The steps by which a telephone's clock may be wrong. */
 const toleranceSteps = [0n, -1n, 1n]
 
-/** Returns the code of a step (RFC 4226, section 5.3; every application supports HMAC-SHA-1). */
+/**
+ * Returns the 6-digit code of one 30-second step (RFC 4226, section 5.3). It uses HMAC-SHA-1, because every
+ * authenticator application supports that.
+ */
 export function totpCode(secret: Uint8Array, step: bigint): string {
   const counter = Buffer.alloc(8)
   counter.writeBigUInt64BE(step)

@@ -165,9 +165,9 @@ function openLogger(log: Log, closing: AbortSignal, onBroken: () => void): LogFu
 }
 
 /**
- * Makes a second release of one session harmless. The library releases its listening session twice where that
- * session breaks while the engine ends (`main.js` of 0.18.0). The pool throws at the second release, no code
- * catches that, and the process would end.
+ * Makes a pool that ignores the second release of a session. The library releases its listening session twice
+ * if that session breaks while the engine ends (`main.js` of 0.18.0). The pool throws on the second release
+ * and no code catches the error, so the process would end.
  */
 function takeBackOnce(pool: pg.Pool): pg.Pool {
   const connect = pool.connect.bind(pool)

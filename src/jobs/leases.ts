@@ -91,6 +91,6 @@ export function openLeases(pool: pg.Pool, log: Log): Leases {
 interface LeaseSession {
   lost: AbortSignal
   end: () => void
-  /** Sends one statement after the other: a session runs one at a time. */
+  /** Sends a statement after the earlier ones have ended, because a session runs one at a time. */
   ask: (query: pg.QueryConfig) => Promise<pg.QueryResult<{ taken: boolean }>>
 }

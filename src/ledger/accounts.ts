@@ -28,7 +28,9 @@ export const ledgerSteps = {
   release: 'Reserved money was not needed and became available again.',
   void: 'A payment did not take place, and all its reserved money became available again.',
   reverse: 'A payment was reversed by the operator or by a refund.',
-  shortfall: 'The merchant owes the part of a reversed payment that was already spent.',
+  shortfall:
+    'A payment was reversed, but the merchant had already spent part of its money. The merchant owes ' +
+    'that part.',
   recover: 'New money paid what the merchant owed.',
   excess: 'A customer paid more than was requested; the rest waits for a decision of the platform.',
   excess_credit: 'The platform credited the excess to the merchant.',

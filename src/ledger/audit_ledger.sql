@@ -1,6 +1,6 @@
--- Checks the books against every invariant in one snapshot, and writes nothing: the rows after the auditor's
--- point, or (`whole`) all rows. All rows at once is for books of a test's size; the books of a service are
--- proven by `prove_slice`.
+-- Checks every invariant in one snapshot. Writes nothing. Checks the rows written after the point that the
+-- last audit reached; if `whole`, all rows. Use `whole` only for small test databases. In a running service,
+-- `prove_slice` checks the old rows part by part, and `audit_recent` the new ones.
 CREATE OR REPLACE FUNCTION audit_ledger(whole boolean) RETURNS TABLE (invariant text, merchant_id int,
   problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -1,4 +1,5 @@
--- Counts one failure under a name, unless `most` are counted already; the window begins with the first.
+-- Counts one failure for this name. If `most` failures are counted in the window already, counts nothing. The
+-- window begins with the first failure.
 -- @returns 0 if it was counted, otherwise the ms until the window ends
 CREATE OR REPLACE FUNCTION count_failure(counted text, most int, window_ms int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -101,7 +101,10 @@ export function setRateLimitHeaders(
 
 const sweepBatch = 1_000
 
-/** The policy of a fixed window: at most `max` points; the window begins with the first use. */
+/**
+ * The policy of a fixed window: at most `max` points (for example requests) in `windowS` seconds. The window
+ * begins with the first use.
+ */
 export interface WindowPolicy {
   name: string
   max: number

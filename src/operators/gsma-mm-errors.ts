@@ -92,7 +92,10 @@ export interface GsmaError {
   detail: string | undefined
 }
 
-/** Reads an error object; undefined where the record is none. */
+/**
+ * Reads an error object. Returns undefined if the record is not an error object: it has no code or no
+ * category.
+ */
 export function readGsmaError(record: WireRecord | undefined): GsmaError | undefined {
   const code = record?.text('errorCode')
   const category = record?.word('errorCategory')

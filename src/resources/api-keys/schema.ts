@@ -161,7 +161,7 @@ const CreateApiKeyInput = inputOf('CreateApiKeyInput', createApiKeyInput, {
   description: 'A new API key.',
   fields: {
     name: 'A name for the key, 1 to 100 characters.',
-    scopes: 'Scopes of the key. You must hold each of them yourself.',
+    scopes: 'The permissions (scopes) of the key. You can give only scopes that you have.',
     expiresAt:
       'The moment when the key stops working, within ten years. A key created with an API key ' +
       'cannot outlive that key. Default: never.',

@@ -66,7 +66,8 @@ builder.queryField('approvalsWaiting', (t) =>
 )
 
 const digestWords =
-  'The `approval.digest` that you saw. A different value is refused, because the request changed.'
+  'The `approval.digest` that you saw. The service refuses another value, so that you cannot approve a ' +
+  'request that changed after you read it.'
 const reasonWords = 'The reason of the rejection, 1 to 200 characters.'
 const decisionRefusals = refusals('INVALID_INPUT', 'FORBIDDEN', 'NOT_FOUND', 'STATE_CONFLICT')
 

@@ -62,7 +62,7 @@ export const Payout = builder.prismaNode('Payout', {
     scheduledAt: t.expose('scheduledAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'The moment for which the payout is scheduled; null when it is sent at once.',
+      description: 'The moment for which the payout is scheduled; null if no time was set.',
     }),
     beneficiary: t.relation('beneficiary', {
       nullable: true,

@@ -31,13 +31,13 @@ const SettingsChange = builder.prismaObject('SettingsChange', {
     }),
     payoutsRequireApproval: t.boolean({
       nullable: true,
-      description: 'The new value of `payoutsRequireApproval`; null when it does not change.',
+      description: 'The new value of `payoutsRequireApproval`; null if this change does not touch it.',
       resolve: ({ after }) => changesIn(after).payouts_require_approval ?? null,
     }),
     approvalThreshold: t.field({
       type: 'Amount',
       nullable: true,
-      description: 'The new threshold in whole XOF; null when it does not change.',
+      description: 'The new threshold in whole XOF; null if this change does not touch the threshold.',
       resolve: ({ after }) => {
         const threshold = changesIn(after).approval_threshold
         return threshold === undefined ? null : BigInt(threshold)
@@ -45,12 +45,12 @@ const SettingsChange = builder.prismaObject('SettingsChange', {
     }),
     approvalsRequired: t.int({
       nullable: true,
-      description: 'The new number of required approvals; null when it does not change.',
+      description: 'The new number of required approvals; null if this change does not touch it.',
       resolve: ({ after }) => changesIn(after).approvals_required ?? null,
     }),
     approvalsCoverDeposits: t.boolean({
       nullable: true,
-      description: 'The new value of `approvalsCoverDeposits`; null when it does not change.',
+      description: 'The new value of `approvalsCoverDeposits`; null if this change does not touch it.',
       resolve: ({ after }) => changesIn(after).approvals_cover_deposits ?? null,
     }),
     memberId: t.exposeInt('makerMemberId', {

@@ -104,7 +104,7 @@ const Ledger = builder.objectRef<ServiceStatus['ledger']>('LedgerStatus').implem
     }),
     ageSeconds: t.int({
       nullable: true,
-      description: 'Seconds since the last successful check; null before the first.',
+      description: 'Seconds since the last successful check of the ledger; null before the first check.',
       resolve: ({ ageMs }) => (ageMs === null ? null : Math.floor(ageMs / 1_000)),
     }),
   }),

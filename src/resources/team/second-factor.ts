@@ -36,8 +36,8 @@ export interface TotpSetup {
 /**
  * Begins to set up a second factor (RFC 6238). The factor is needed only after `confirmSecondFactor` has
  * accepted a code of it.
- * @throws DomainError INVALID_INPUT, FORBIDDEN (no person), CREDENTIALS_REJECTED, RATE_LIMITED,
- *   STATE_CONFLICT (there is one)
+ * @throws DomainError INVALID_INPUT, FORBIDDEN (the caller is not a person), CREDENTIALS_REJECTED,
+ *   RATE_LIMITED, STATE_CONFLICT (a second factor is set up already)
  */
 export async function startSecondFactor(ctx: Context, password: string): Promise<TotpSetup> {
   const { memberId, email } = await withOwnPassword(ctx, { password }, async (member) => member)
@@ -57,7 +57,8 @@ export async function startSecondFactor(ctx: Context, password: string): Promise
 /**
  * Completes the set-up with a code of the application: from now on a sign-in needs a code.
  * @returns ten recovery codes, each valid once; they are shown only now
- * @throws DomainError FORBIDDEN (no person), INVALID_INPUT (no valid code), STATE_CONFLICT (there is one)
+ * @throws DomainError FORBIDDEN (the caller is not a person), INVALID_INPUT (no valid code), STATE_CONFLICT
+ *   (a second factor is set up already)
  */
 export async function confirmSecondFactor(ctx: Context, code: string): Promise<string[]> {
   const { memberId } = ownAccount(ctx)
@@ -74,10 +75,10 @@ export async function confirmSecondFactor(ctx: Context, code: string): Promise<s
 }
 
 /**
- * Removes the second factor: a sign-in needs only the password again.
+ * Removes the second factor. After that a sign-in needs only the password.
  * @param code a code of the application, or a recovery code
- * @throws DomainError INVALID_INPUT, FORBIDDEN (no person), CREDENTIALS_REJECTED (password or code),
- *   RATE_LIMITED, STATE_CONFLICT (there is none)
+ * @throws DomainError INVALID_INPUT, FORBIDDEN (the caller is not a person), CREDENTIALS_REJECTED (password
+ *   or code), RATE_LIMITED, STATE_CONFLICT (no second factor is set up)
  */
 export async function endSecondFactor(ctx: Context, password: string, code: string): Promise<void> {
   const { memberId } = await withOwnPassword(ctx, { password, code }, async (member) => member)

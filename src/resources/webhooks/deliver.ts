@@ -21,7 +21,10 @@ const rescheduleEndpoint = sqlFunction('reschedule_endpoint', {
  */
 const webhookProbeFrom = 5
 
-/** Longest use of deliveries that were read: the endpoint may have been changed or removed meanwhile. */
+/**
+ * The time after which the service sends no more from one list of deliveries. It then reads the endpoint
+ * again, because the endpoint may have been changed or removed.
+ */
 const webhookLookMs = 1_000
 
 /** Time after which a queue leaves its slot to other queues that wait. */

@@ -234,7 +234,7 @@ builder.mutationFields((t) => ({
     args: {
       input: t.arg({
         type: RegisterInput,
-        description: 'The address and the types of events.',
+        description: 'The URL of the endpoint, and the event types that it receives.',
         required: true,
       }),
     },
@@ -311,7 +311,8 @@ builder.mutationFields((t) => ({
         description: 'The last position in the log to send; at most 10,000 events.',
       }),
       ids: t.arg.idList({
-        description: 'The ids of single events to send, for example evt_12, in place of positions.',
+        description:
+          'The ids of the events to send, for example evt_12. Give either `ids`, or `from` and `to`.',
       }),
     },
     resolve: (_root, { webhookId: id, ...which }, ctx) => replayEvents(ctx, webhookId(id), which),
