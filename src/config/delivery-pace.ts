@@ -2,7 +2,10 @@ import { z } from 'zod'
 
 /** How often deliveries to merchants' servers are tried (see docs/design/events.md#deliveries). */
 export interface DeliveryPace {
-  /** Seconds from each failed attempt to the next; after the last attempt the delivery is given up. */
+  /**
+   * Seconds from each failed attempt to the next. After the last attempt the service stops trying; the event
+   * is kept for replay.
+   */
   retryScheduleS: readonly number[]
   /** The number of failed attempts in a row that disables an endpoint. */
   disableAfter: number

@@ -23,8 +23,8 @@ export interface GsmaSettings {
   statusMap: Readonly<Record<string, 'settled' | 'pending' | 'refused' | 'reversed'>>
   limits: OperatorLimits
   /**
-   * Numbers of customers for which the sandbox plays a failure of the operator. Calls about them say nothing
-   * about the operator's health; absent for a real operator.
+   * A pattern for customers' phone numbers. For these numbers the sandbox simulates a failing operator, so
+   * calls for them do not count for the circuit breaker. Absent for a real operator.
    */
   faultNumbers?: RegExp
 }
@@ -43,8 +43,8 @@ export interface CheckoutSettings {
   payerField: string | null
   limits: OperatorLimits
   /**
-   * Numbers of customers for which the sandbox plays a failure of the operator. Calls about them say nothing
-   * about the operator's health; absent for a real operator.
+   * A pattern for customers' phone numbers. For these numbers the sandbox simulates a failing operator, so
+   * calls for them do not count for the circuit breaker. Absent for a real operator.
    */
   faultNumbers?: RegExp
 }

@@ -72,8 +72,8 @@ export async function verifyOwnSessions(pool: pg.Pool): Promise<void> {
 }
 
 /**
- * Verifies, once at the start, that row-level security is forced on the owner of each table with a merchant's
- * rows. Functions and migrations work without it too, so no other check would show that it is missing.
+ * Verifies at the start that every table with merchants' rows has FORCE ROW LEVEL SECURITY, so that its owner
+ * is restricted too. Without FORCE everything still works, so no other check would find the error.
  * @throws Error that names the tables and the statements to run
  */
 export async function verifyForcedRls(pool: Pick<pg.Pool, 'query'>): Promise<void> {

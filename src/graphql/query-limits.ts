@@ -204,7 +204,8 @@ function argumentReader(
 }
 
 /**
- * Returns the size of a page. Its resolver refuses an invalid size; here such a size counts as a full page.
+ * Returns the size of the page that a field requests. An invalid size counts as the maximum (100) here; the
+ * field's resolver refuses it later.
  */
 function pageSize(field: FieldNode, valueOf: ArgumentReader): number {
   const size = valueOf(field, 'first') ?? valueOf(field, 'last') ?? limits.pageSizeDefault

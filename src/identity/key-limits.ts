@@ -20,9 +20,10 @@ export interface KeyLimitSet {
   /** The most that one deposit, refund or payout may have, in whole XOF. */
   maxPerPayment: Xof | null
   /**
-   * The most that deposits, refunds and payouts may have on one UTC day of the service's clock, in whole XOF.
-   * Choice: each payment counts when it is requested, a scheduled payout on the day of its request; a payment
-   * that fails or is cancelled later gives nothing back. So a stolen key cannot try for ever.
+   * The maximum sum of all deposits, refunds and payouts in one UTC day of the service's clock, in whole XOF.
+   * Choice: each payment counts when it is requested, a scheduled payout on the day of its request. A payment
+   * that fails or is cancelled later still counts, so that a thief with the key cannot repeat failing
+   * payments without end.
    */
   maxPerDay: Xof | null
   /** The operators through which the key may collect, pay and refund. */

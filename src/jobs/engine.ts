@@ -26,7 +26,7 @@ export interface JobEngine {
 export interface EngineOptions {
   connection: pg.ClientConfig
   role: string
-  /** The jobs that this engine runs; other engines run the others. */
+  /** The jobs that this engine runs. Other engines run the other jobs. */
   tasks: Partial<Tasks>
   jobsAtOnce: number
   /** One session listens, and one shows that the engine is alive; the others open when needed. */

@@ -1,5 +1,7 @@
--- Proves that the requests to operators for deposits, refunds and payouts agree with their statuses. Part of
--- `audit_disbursements`, which plans it with its settings.
+-- Returns each deposit, refund or payout that does not match its request to the operator: in its status,
+-- merchant, amount, operator or phone number. Returns also the requests that belong to no such payment.
+-- `audit_disbursements` calls this function, and its planner settings (`SET plan_cache_mode`, ...) apply here
+-- too.
 CREATE OR REPLACE FUNCTION audit_disbursed_requests(ids bigint[], payout_ids bigint[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$

@@ -1,5 +1,6 @@
--- Returns the open transactions that may still commit a ledger entry or an event with an id below the present
--- end: each has its table's lock from before it gets an id until it ends.
+-- Returns the database transactions that are still open and have begun to write to `ledger_entry` or `event`.
+-- Such a transaction may hold an id lower than the newest id that readers see, and commit later. It is found
+-- by its table lock: it takes the lock before it takes an id, and keeps the lock until it ends.
 CREATE OR REPLACE FUNCTION audit_writers() RETURNS text[] LANGUAGE sql VOLATILE SET search_path = public,
   pg_temp AS $$
   SELECT coalesce(array_agg(DISTINCT l.virtualtransaction), '{}') FROM pg_locks l

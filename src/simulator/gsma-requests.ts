@@ -23,7 +23,12 @@ export class RequestFault extends Error {
   }
 }
 
-/** Reads the common parts of every creation: its own new id, and a body that matches its hash. */
+/**
+ * Checks what every request that creates something must have: an `X-CorrelationID` that is a UUID and was not
+ * used before (except in a repeated call), and a JSON object as body. If `X-Content-Hash` is given, it must
+ * match the body.
+ * @throws RequestFault
+ */
 export function readCreation(
   operator: OperatorKey,
   context: SimulatorContext,

@@ -76,7 +76,9 @@ const fr = {
     again: 'Réessayer',
     ask: (merchant: string) => `Pour payer, adressez-vous à ${merchant}.`,
     debited: 'Votre compte a été débité\u{a0}?',
-    late: 'Ne payez pas une seconde fois\u{a0}: cette page affichera votre reçu dès qu’il est confirmé.',
+    late:
+      'Ne payez pas une seconde fois\u{a0}: cette page affichera votre reçu dès que l’opérateur aura ' +
+      'confirmé le paiement.',
   },
   receipt: {
     merchant: 'Commerçant',

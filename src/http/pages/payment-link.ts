@@ -35,8 +35,8 @@ type Send = (visit: Visit, response: ServerResponse) => Promise<void>
 
 /**
  * Makes the public pages of payment links: the form, the page of each attempt to pay by it, and the page of
- * each collection. A visitor needs no sign-in: the slug is the credential of a link, the reference or the
- * token that of an attempt.
+ * each collection. A visitor does not sign in. A visitor with the slug may open the link; with the slug and
+ * the reference, the attempt; with the receipt token, the page of the collection.
  */
 export function paymentLinkRows(): RouteRow[] {
   const draw = rememberForms()

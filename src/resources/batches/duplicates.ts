@@ -15,9 +15,10 @@ export interface Duplicate {
 type Paid = readonly { account: string }[]
 
 /**
- * Warns of each recipient of a call with an account that an earlier recipient of the call or the draft has.
- * @param counts how often the batch has each account that it has more than once, the recipients of the call
- *   included; left out where the batch has no other recipients
+ * Returns a warning for each recipient in the call whose account is already used: by an earlier recipient in
+ * the same call, or by a recipient who was in the batch before. At most 100 warnings.
+ * @param counts for each account that occurs more than once in the batch, the number of its recipients, the
+ *   recipients of this call included. Omit `counts` for a new batch, which has no earlier recipients.
  */
 export function warnOfDuplicates(call: Paid, counts?: ReadonlyMap<string, number>): FieldProblem[] {
   const indexes = Map.groupBy(call.keys(), (index) => call[index]?.account)

@@ -28,7 +28,7 @@ export const BatchStatus = stateEnum('BatchStatus', batchStates, 'The status of 
   completed: 'All recipients were paid.',
   draft: 'The batch can still be changed; nothing is reserved or paid.',
   failed: 'No recipient was paid.',
-  partially_completed: 'Some recipients were paid, and all have a final status.',
+  partially_completed: 'All recipients have a final status: some were paid, the others failed.',
   pending_approval: 'The money is reserved, and the batch waits for approvals.',
   processing: 'The recipients are being paid.',
 })

@@ -38,7 +38,7 @@ const Beneficiary = builder.prismaNode('Beneficiary', {
     }),
     paymentMethod: t.expose('paymentMethod', {
       type: PayoutMethod,
-      description: 'The operator, or BankTransfer, that pays the beneficiary.',
+      description: 'The way to pay the beneficiary: through an operator or by `BankTransfer`.',
     }),
     category: t.expose('category', {
       type: BeneficiaryCategory,
@@ -112,7 +112,7 @@ const CreateBeneficiaryInput = inputOf('CreateBeneficiaryInput', createBeneficia
     name: 'The name of the payee, 1 to 200 characters.',
     account: accountWords,
     category: 'The relation of the payee to the merchant. Default: CUSTOMER.',
-    paymentMethod: 'The operator, or BankTransfer, that pays the beneficiary.',
+    paymentMethod: 'The way to pay the beneficiary: through an operator or by `BankTransfer`.',
   },
 })
 
@@ -124,7 +124,7 @@ const UpdateBeneficiaryInput = inputOf('UpdateBeneficiaryInput', updateBeneficia
     account: accountWords,
     isActive: 'False to keep the beneficiary but refuse payouts to it.',
     category: 'The relation of the payee to the merchant.',
-    paymentMethod: 'The operator, or BankTransfer, that pays the beneficiary.',
+    paymentMethod: 'The way to pay the beneficiary: through an operator or by `BankTransfer`.',
   },
 })
 

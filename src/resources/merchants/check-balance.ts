@@ -25,7 +25,13 @@ export async function checkBalance(ctx: Context, provider: Provider): Promise<Xo
       'This request is recorded as a transaction, and your role can only read.',
     )
   const operator = ctx.operators.find(provider)
-  if (!operator) throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
+  if (!operator)
+    throw invalidInput([
+      {
+        field: 'paymentMethod',
+        message: 'names an operator that this service is not set up for; choose another',
+      },
+    ])
   const outcome = await operator.balance({
     deadline: new Date(Date.now() + limits.operatorQueryDeadlineMs),
     priority: 'interactive',

@@ -97,7 +97,12 @@ export async function createPayout(
   checkDay(ctx, input.scheduledAt)
   const destination = await findDestination(ctx, input)
   if (!ctx.operators.find(destination.provider)) {
-    throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
+    throw invalidInput([
+      {
+        field: 'paymentMethod',
+        message: 'names an operator that this service is not set up for; choose another',
+      },
+    ])
   }
   const actor = actorOf(ctx)
   checkKeyLimits(actor, { ...destination, amount: input.amount })

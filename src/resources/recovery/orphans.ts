@@ -9,7 +9,7 @@ export interface Orphan {
   provider: Provider
   kind: 'collect' | 'disburse' | 'reverse'
   amount: bigint
-  /** The other side's number, where the operator reports it. */
+  /** The phone number of the customer or payee, if the operator reports it; otherwise null. */
   counterparty: string | null
   operatorRef: string
   /** The identity under which the operator was asked, where the operator repeats it. */

@@ -26,7 +26,7 @@ builder.mutationFields((t) => ({
     },
     resolve: (_root, { by }, ctx) => {
       if (by <= 0 || by > clockStepMs)
-        throw invalidInput([{ field: 'by', message: 'must be longer than zero and at most 400 days' }])
+        throw invalidInput([{ field: 'by', message: 'must be more than zero and at most 400 days' }])
       return sandboxOf(ctx).advanceClock(by, ctx.idempotentOperation?.id, (tx, before, after) =>
         recordChange(tx, recordingOf(ctx, 'sandboxAdvanceClock'), {
           target: ['sandbox', 'clock'],

@@ -95,8 +95,8 @@ const TotpSetupType = builder.objectRef<TotpSetup>('TotpSetup').implement({
 
 const RecoveryCodes = builder.objectRef<{ codes: string[] }>('RecoveryCodes').implement({
   description:
-    'Recovery codes, shown only once. Each can replace a code of the authenticator ' +
-    'application one time.',
+    'Recovery codes, shown only once. You can use each once, instead of a code from the ' +
+    'authenticator application.',
   fields: (t) => ({
     codes: t.exposeStringList('codes', {
       description: 'The recovery codes. Keep them in a safe place.',

@@ -43,7 +43,13 @@ export interface InitiationItem extends AccountCaller {
 /** Finds the driver of an operator. @throws DomainError INVALID_INPUT where the service has none for it */
 export function connectedOperator(ctx: Context, provider: Provider): Operator {
   const operator = ctx.operators.find(provider)
-  if (!operator) throw invalidInput([{ field: 'paymentMethod', message: 'is not connected to this service' }])
+  if (!operator)
+    throw invalidInput([
+      {
+        field: 'paymentMethod',
+        message: 'names an operator that this service is not set up for; choose another',
+      },
+    ])
   return operator
 }
 

@@ -5,7 +5,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
   links int[];
 BEGIN
-  -- No condition on the link here: it would leave some of the transactions unlocked.
+  -- Do not add `AND payment_link_id IS NOT NULL` here: transactions without a link would then stay unlocked.
   links := array_remove(ARRAY(
     SELECT t.payment_link_id FROM transaction t WHERE t.id = ANY (ids) ORDER BY t.id FOR UPDATE), NULL);
   IF links <> '{}' THEN
