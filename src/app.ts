@@ -115,7 +115,9 @@ async function writeLastHeads({ database, access, auditHeads }: Services, log: L
     while (await chainAuditLog(database.pool, access.master.auditKey));
     await auditHeads.write()
   })()
-  const missed = written.catch((error: unknown) => log.warn({ err: error }, 'audit log heads not written'))
+  const missed = written.catch((error: unknown) =>
+    log.warn({ err: error }, 'the heads of the audit log could not be written'),
+  )
   await Promise.race([missed, sleep(limits.drainOperatorsMs, undefined, { ref: false })])
 }
 

@@ -39,7 +39,7 @@ export function startSequencer(pool: Pool, log: Log): Sequencer {
       try {
         again ||= (await sequenceEvents(pool, { take: batchMax })) === batchMax
       } catch (error) {
-        log.warn({ err: error }, 'events not numbered; trying again')
+        log.warn({ err: error }, 'events could not be numbered; trying again')
         return
       }
     } while (again && !closed)

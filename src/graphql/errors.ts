@@ -87,7 +87,7 @@ export function toGraphQLError(error: unknown, requestId: string, log: Log): Gra
   const base = { nodes: nodes ?? null, path: path ?? null }
   const thrown = rootCause(originalError)
   const busy = busyRefusal(thrown)
-  if (busy) log.warn({ err: thrown, requestId, path }, 'the database had no time')
+  if (busy) log.warn({ err: thrown, requestId, path }, 'the database did not answer in time')
   const cause = busy ?? thrown
   if (cause instanceof DomainError) {
     const { problems, requiredScopes, retryAfterS } = cause.detail

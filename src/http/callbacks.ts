@@ -61,7 +61,7 @@ async function takeCallback(
     },
   )
   if (kept.requestId === null) {
-    services.log.warn({ provider, find: read.find }, 'a callback names nothing of ours')
+    services.log.warn({ provider, find: read.find }, 'a callback names no request of this service')
     return 404
   }
   if (kept.isNew) services.notifyJob(resolveJob(provider))

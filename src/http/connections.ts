@@ -79,7 +79,7 @@ function refusalLogger({ log }: ConnectionBounds): (setting: string, address: st
     if (performance.now() < nextAt) return
     log.warn(
       { setting, address, refused },
-      'connections refused: over the setting. Name proxies in TRUSTED_PROXIES',
+      'connections refused: more than the setting allows. Name proxies in TRUSTED_PROXIES',
     )
     refused = 0
     nextAt = performance.now() + logEveryMs

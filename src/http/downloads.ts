@@ -79,7 +79,8 @@ function refuse({ ctx, response }: HttpExchange, error: unknown): void {
   if (response.headersSent) {
     // A client that goes away before the end is no error of the service.
     const { code } = error as NodeJS.ErrnoException
-    if (code !== 'ERR_STREAM_PREMATURE_CLOSE') ctx.log.error({ err: error }, 'a download broke off')
+    if (code !== 'ERR_STREAM_PREMATURE_CLOSE')
+      ctx.log.error({ err: error }, 'a download ended before it was complete')
     return void response.destroy()
   }
   const { status, headers, text } = writeRefusal(ctx, error)

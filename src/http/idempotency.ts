@@ -67,7 +67,7 @@ export async function answerOnce(
   } finally {
     // The write stays done: a failure to record its end must not hide the answer.
     await end(ctx, claim, answer).catch((error: unknown) =>
-      ctx.log.error({ err: error, operation }, 'the end of an idempotent request was not noted'),
+      ctx.log.error({ err: error, operation }, 'the result of an idempotent request was not recorded'),
     )
   }
 }
@@ -114,6 +114,6 @@ async function end(
 function replay(ctx: Context, { status, body, headers }: Kept): WriteAnswer {
   for (const [name, value] of headers) ctx.responseHeaders.set(name, value)
   ctx.responseHeaders.set('Idempotent-Replayed', 'true')
-  ctx.log.info({ first: ctx.responseHeaders.get('X-Request-Id') }, 'an answer was replayed')
+  ctx.log.info({ first: ctx.responseHeaders.get('X-Request-Id') }, 'an earlier answer was sent again')
   return { status, body }
 }

@@ -55,7 +55,7 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
   app.onError((error, c) => {
     const busy = busyRefusal(error)
     if (busy) {
-      services.log.warn({ err: error }, 'the database had no time')
+      services.log.warn({ err: error }, 'the database did not answer in time')
       return c.text(busy.message, 503, { 'Retry-After': String(busy.detail.retryAfterS ?? 1) })
     }
     services.log.error({ err: error }, 'a request failed')

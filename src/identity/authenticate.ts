@@ -287,7 +287,7 @@ export class LastUses {
     if (now - at < everyMs) return
     this.#recordedAt.set(apiKeyId, now)
     recordLastUse(this.#pool, { credential: apiKeyId, address, everyMs, idleMs }).catch((error: unknown) =>
-      this.#log.warn({ err: error }, 'the use of a credential was not noted'),
+      this.#log.warn({ err: error }, 'the use of a credential was not recorded'),
     )
   }
 }

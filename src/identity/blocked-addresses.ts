@@ -36,7 +36,7 @@ export class BlockedAddresses {
     if (now - (this.#reportedAt.get(name) ?? Number.NEGATIVE_INFINITY) < windowMs) return
     this.#reportedAt.set(name, now)
     this.#report(name, merchantId, address).catch((error: unknown) =>
-      this.#log.warn({ err: error }, 'a blocked address was not told of'),
+      this.#log.warn({ err: error }, 'the alert about a blocked address was not recorded'),
     )
   }
 

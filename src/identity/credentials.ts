@@ -151,7 +151,7 @@ export class CredentialWatch {
     } catch (error) {
       // The watchers stay: while the database cannot say which credential was revoked, it gives out no data
       // either.
-      this.#log.warn({ err: error }, 'credentials could not be checked again')
+      this.#log.warn({ err: error }, 'the credentials of open streams could not be checked')
     } finally {
       this.#isRechecking = false
     }

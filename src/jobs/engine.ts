@@ -87,7 +87,9 @@ async function runOnce(options: EngineOptions, closing: AbortSignal, onUp: () =>
   } finally {
     const ended = pool
       .end()
-      .catch((error: unknown) => log.warn({ err: error }, 'sessions of jobs not closed'))
+      .catch((error: unknown) =>
+        log.warn({ err: error }, 'the database sessions of the jobs could not be closed'),
+      )
     await Promise.race([ended, sleep(endMaxMs, undefined, { ref: false })])
   }
 }

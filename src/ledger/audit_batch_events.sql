@@ -1,5 +1,5 @@
--- Proves that the events of batches report each change of status and the last ledger entry of each sort. Part
--- of `audit_batches`, which plans it with its settings.
+-- Proves that the events of batches report each change of status and the last ledger entry of each sort.
+-- `audit_batches` calls this function, and its planner settings apply here too.
 CREATE OR REPLACE FUNCTION audit_batch_events(ids int[], recipients bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$

@@ -1,5 +1,5 @@
--- Proves that the events of collections report each change of status once. Part of `audit_collections`, which
--- plans it with its settings.
+-- Proves that the events of collections report each change of status once. `audit_collections` calls this
+-- function, and its planner settings apply here too.
 CREATE OR REPLACE FUNCTION audit_collection_events(ids bigint[], origins text[], changes text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$

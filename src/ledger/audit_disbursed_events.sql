@@ -1,5 +1,5 @@
--- Proves that the events of deposits, refunds and payouts report each change of status once. Part of
--- `audit_disbursements`, which plans it with its settings.
+-- Proves that the events of deposits, refunds and payouts report each change of status once.
+-- `audit_disbursements` calls this function, and its planner settings apply here too.
 CREATE OR REPLACE FUNCTION audit_disbursed_events(ids bigint[], payout_ids bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$

@@ -1,5 +1,5 @@
 -- Proves the money of each deposit, refund and payout: it was reserved once, and the reservation ended as the
--- status says. Part of `audit_disbursements`, which plans it with its settings.
+-- status says. `audit_disbursements` calls this function, and its planner settings apply here too.
 CREATE OR REPLACE FUNCTION audit_disbursed_money(ids bigint[], payout_ids bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$

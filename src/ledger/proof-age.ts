@@ -44,10 +44,10 @@ export async function watchProofAge(
   if (!watched) return
   const seconds = Math.round(Number(watched.unprovenMs) / 1_000)
   if (Number(watched.unprovenMs) > auditAlarmAfterMs)
-    log.error({ seconds }, 'alarm: the books were not proven for more than five minutes')
+    log.error({ seconds }, 'alarm: the ledger was not checked for more than five minutes')
   if (watched.halted)
-    log.error({ seconds }, 'alarm: payments out are halted until the books are proven again')
-  if (watched.lifted) log.warn('payments out go on: the halt for unproven books is lifted')
+    log.error({ seconds }, 'alarm: payments out are halted until the ledger is checked again')
+  if (watched.lifted) log.warn('payments out are possible again: the ledger was checked')
 }
 
 const watch = sqlFunction('watch_proof_age', {

@@ -242,7 +242,8 @@ export function openWindowStore(pool: Pick<pg.Pool, 'query'>, log: Log): WindowS
       isAlone = false
       return result
     } catch (error) {
-      if (!isAlone) log.warn({ err: error }, 'this process counts requests by itself')
+      if (!isAlone)
+        log.warn({ err: error }, 'the database does not answer; this process counts its own requests only')
       isAlone = true
       throw error
     }

@@ -83,7 +83,10 @@ export function createCheckoutInitiation(
   ): Promise<void> {
     const result = await expire(orphan.id, handle, ctx)
     if (result.kind === 'answered' && result.status === 200) return
-    log.error({ provider: settings.provider, sessionId: orphan.id }, 'an orphan session could still be paid')
+    log.error(
+      { provider: settings.provider, sessionId: orphan.id },
+      'a checkout session that has no record could still be paid',
+    )
   }
 
   function ofSession(

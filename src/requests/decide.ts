@@ -199,7 +199,7 @@ function decideWatched({ request, operator, random }: DecisionInput, outcome: Qu
   if (outcome.kind === 'reversed') return decided({ do: 'reverse', evidence: outcome.evidence })
   const reached = outcome.kind !== 'unreachable'
   const isDisowned = outcome.kind === 'refused' || outcome.kind === 'absent'
-  const words = 'the operator disowns a payment'
+  const words = 'the operator denies a payment that it had confirmed'
   // The times are as of the claim, just before the question, because the answer may have taken long to
   // arrive.
   const sincePaidMs = request.sinceSettledMs
@@ -337,7 +337,7 @@ function alarmWhereOwed({ request, rules }: DecisionInput, answered: string): Lo
   const isOpen = request.kind === 'disburse' && request.status === rules.open
   if (!isOpen || request.ageMs < disbursementAlarmMs) return []
   const facts = { provider: request.provider, answered }
-  return [{ level: 'error', words: 'alarm: an operator gives no account of a disbursement', facts }]
+  return [{ level: 'error', words: 'alarm: an operator does not tell the outcome of a disbursement', facts }]
 }
 
 /** True if the time to send a request that never left is over, or its batch is being cancelled. */

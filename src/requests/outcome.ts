@@ -98,6 +98,6 @@ export function reportOtherOutcome(
   isOwed: boolean,
 ): void {
   if (isOwed && said.status === 'success') {
-    log.error({ about, stands, said }, 'alarm: an operator paid what had failed')
+    log.error({ about, stands, said }, 'alarm: an operator paid a request that had failed')
   } else log.warn({ about, stands, said }, 'an outcome contradicts the recorded status')
 }

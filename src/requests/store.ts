@@ -196,7 +196,7 @@ export function exchangeRecorder(
     batches
       .run(keepMany, { ...exchange, merchantId: request.merchantId, requestId: request.id })
       .catch((error: unknown) =>
-        log.warn({ err: error, requestId: request.id }, 'an exchange with an operator was not kept'),
+        log.warn({ err: error, requestId: request.id }, 'an exchange with an operator was not recorded'),
       )
   }
 }

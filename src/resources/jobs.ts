@@ -161,7 +161,7 @@ function auditJobs(services: Services): readonly Job[] {
   const alarm = (problems: readonly LedgerProblem[]) => {
     if (problems.length === 0) return
     const worst = { found: problems.length, problems: problems.slice(0, 20) }
-    log.error(worst, 'alarm: the books do not add up, payments out are halted')
+    log.error(worst, 'alarm: the ledger does not add up; payments out are halted')
   }
   return [
     {

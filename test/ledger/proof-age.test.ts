@@ -36,9 +36,9 @@ async function halts() {
   return rows
 }
 
-const overdue = 'alarm: the books were not proven for more than five minutes'
-const halted = 'alarm: payments out are halted until the books are proven again'
-const lifted = 'payments out go on: the halt for unproven books is lifted'
+const overdue = 'alarm: the ledger was not checked for more than five minutes'
+const halted = 'alarm: payments out are halted until the ledger is checked again'
+const lifted = 'payments out are possible again: the ledger was checked'
 
 test('five minutes without a proof raise an alarm each minute, and halt nothing', async () => {
   await provenAgo(4.9)

@@ -211,7 +211,7 @@ describe.each(kinds)('a %s in doubt', (subject) => {
     expect(await errorsDuring(() => turn(it, { query: [answer] }))).toEqual([])
     await scripted.clock.advance(hour)
     expect(await errorsDuring(() => turn(it, { query: [answer] }))).toEqual([
-      'alarm: an operator gives no account of a disbursement',
+      'alarm: an operator does not tell the outcome of a disbursement',
     ])
     const now = await stateOf(it)
     expect(now).toMatchObject({ status: 'processing', nextS: seconds(3_600), held: untouched })

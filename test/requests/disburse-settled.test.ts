@@ -161,7 +161,7 @@ describe.each(kinds)('a %s that was paid', (subject) => {
     const it = await settled()
     await callbackSays(it, 'reversed')
     expect(await errorsDuring(() => turn(it, { query: [answers.absent] }))).toEqual([
-      'the operator disowns a payment',
+      'the operator denies a payment that it had confirmed',
     ])
     expect(await stateOf(it)).toMatchObject({ held: '15000 + 0' })
   })
@@ -175,7 +175,7 @@ describe.each(kinds)('a %s that failed, and that its operator paid all the same'
       await send(it, says.refused)
       await callbackSays(it, 'settled')
       expect(await errorsDuring(() => turn(it, { query: [answers[said]] }))).toEqual([
-        'alarm: an operator paid what had failed',
+        'alarm: an operator paid a request that had failed',
       ])
       expect(await stateOf(it)).toMatchObject({
         status: 'failed',

@@ -76,7 +76,7 @@ function serving(send: Send): Serve {
     try {
       await send({ ctx, message, reader: readerOf(message), params, top }, response)
     } catch (error) {
-      ctx.log.error({ err: error }, 'a page failed')
+      ctx.log.error({ err: error }, 'a page could not be shown')
       if (response.headersSent) response.destroy()
       else
         response
@@ -161,7 +161,7 @@ async function answerInTime(visit: Visit, kind: 'view' | 'form', answer: Page): 
     return await answer(visit)
   } catch (error) {
     const busy = busyRefusal(error)
-    if (busy) ctx.log.warn({ err: error }, 'the database had no time')
+    if (busy) ctx.log.warn({ err: error }, 'the database did not answer in time')
     const refusal = busy ?? error
     const turned = refusal instanceof DomainError ? rejectedReason[refusal.code] : undefined
     if (!(refusal instanceof DomainError) || !turned) throw error
@@ -216,7 +216,8 @@ function askInTheBackground(ctx: Context, { status, reference, merchantId, creat
   const isYoung = ctx.clock.now().getTime() - createdAt.getTime() < limits.firstCheckMs
   if (paymentState[status] !== 'pending' || isYoung) return
   checkPayment(ctx, reference, merchantId).catch((error: unknown) => {
-    if (!(error instanceof DomainError)) ctx.log.error({ err: error, reference }, 'a payment was not checked')
+    if (!(error instanceof DomainError))
+      ctx.log.error({ err: error, reference }, 'the state of a payment could not be checked')
   })
 }
 

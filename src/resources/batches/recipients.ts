@@ -93,7 +93,7 @@ export async function findOperators(
     const message =
       paymentMethod === null
         ? 'is required: the number suggests no operator'
-        : `is ${paymentMethod}, which is not connected to this service`
+        : `is ${paymentMethod}, an operator that this service is not set up for; choose another`
     problems.push({ field: fieldOf(index, ['paymentMethod']), message })
     return []
   })
