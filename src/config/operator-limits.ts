@@ -30,7 +30,7 @@ export const limitSettings = {
     .min(1)
     .max(1_000)
     .default(4)
-    .describe('Payments at once that nobody waits for: payouts and batches.'),
+    .describe('The most calls at once for payments without a waiting customer: payouts and batches.'),
   MAX_QUEUE: z.coerce
     .number()
     .int()

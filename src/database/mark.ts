@@ -55,8 +55,8 @@ export function readMark(dataDir: string): Mark | null | 'unreadable' {
 }
 
 /**
- * Replaces the mark. The new file is flushed to the disk before it gets its name, so that a crash leaves one
- * of the two.
+ * Replaces the mark. The new file is flushed to the disk before it gets its name, so that a crash
+ * leaves either the old mark or the new one.
  * @throws Error where the folder cannot be written
  */
 export function writeMark(dataDir: string, mark: Mark): void {
