@@ -66,9 +66,10 @@ test.each(corruptions)('the audit names %s', async (what, name, corruption) => {
     expect(await found(whole, corruption(books))).toContain(name)
 })
 
-test('what is old is found by the whole proof, slice by slice', async () => {
+test('sound books break nothing in the whole proof, slice by slice', async () => {
   expect(await found('slices', [])).toEqual(new Set())
-  for (const [, name, corruption] of corruptions) {
-    expect(await found('slices', corruption(old))).toContain(name)
-  }
+})
+
+test.each(corruptions)('the whole proof names an old %s, slice by slice', async (_, name, corruption) => {
+  expect(await found('slices', corruption(old))).toContain(name)
 })
