@@ -31,12 +31,18 @@ export interface ExchangeBounds {
   signal?: AbortSignal | undefined
 }
 
-/** Makes one exchange. It is never repeated and follows no redirects. */
-export async function exchangeOnce(
+const aborted = new DOMException('The exchange was stopped by this side', 'AbortError')
+
+/**
+ * Makes one exchange. It is never repeated and follows no redirects. It reads the answer by undici's `dispatch`:
+ * undici's `request` makes a stream of each body, which costs half as much processor time again.
+ */
+export function exchangeOnce(
   dispatcher: Dispatcher,
   request: ExchangeRequest,
   { deadlineMs, maxBytes, signal }: ExchangeBounds,
 ): Promise<Exchanged> {
+  const { promise, resolve } = Promise.withResolvers<Exchanged>()
   const result: Exchanged = {
     isSent: false,
     answer: null,
@@ -44,75 +50,61 @@ export async function exchangeOnce(
     end: 'broken',
     stoppedBy: null,
   }
-  const abort = new AbortController()
+  const chunks: Buffer[] = []
+  let left = maxBytes
+  let isOver = false
+  let connection: Dispatcher.DispatchController | null = null
+  const finish = () => {
+    isOver = true
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', giveUp)
+    result.body = Buffer.concat(chunks)
+    resolve(result)
+  }
+  const fail = (error: unknown) => {
+    if (isOver) return
+    result.error = error
+    finish()
+  }
+  // undici notices an abort only after it has a connection, so the result does not wait for undici.
   const stop = (by: 'deadline' | 'caller') => {
-    result.stoppedBy ??= by
-    abort.abort()
+    result.stoppedBy = by
+    fail(aborted)
+    connection?.abort(aborted)
   }
   const giveUp = () => stop('caller')
   const timer = setTimeout(stop, deadlineMs, 'deadline').unref()
   signal?.addEventListener('abort', giveUp, { once: true })
   if (signal?.aborted) giveUp()
-  const chunks: Buffer[] = []
-  try {
-    const observed = dispatcher.compose(observing(() => (result.isSent = true)))
-    const response = await beforeAbort(abort.signal, () =>
-      observed.request({ ...request, signal: abort.signal }),
-    )
-    result.answer = { status: response.statusCode, headers: flat(response.headers) }
-    result.end = (await readInto(chunks, response.body, maxBytes)) ? 'whole' : 'cut'
-  } catch (error) {
-    result.error = error
-  } finally {
-    clearTimeout(timer)
-    signal?.removeEventListener('abort', giveUp)
+  const handler: Dispatcher.DispatchHandler = {
+    // Before this moment the receiver cannot have executed anything, for any kind of error. After it, the
+    // receiver may have executed the whole request.
+    onRequestStart(controller) {
+      if (isOver) return controller.abort(aborted)
+      connection = controller
+      result.isSent = true
+    },
+    onResponseStart(_, status, headers) {
+      if (!isOver && status >= 200) result.answer = { status, headers: flat(headers) }
+    },
+    onResponseData(controller, chunk) {
+      if (isOver) return
+      chunks.push(chunk.subarray(0, left))
+      left -= chunk.length
+      if (left >= 0) return
+      result.end = 'cut'
+      finish()
+      controller.abort(aborted)
+    },
+    onResponseEnd() {
+      if (isOver) return
+      result.end = 'whole'
+      finish()
+    },
+    onResponseError: (_, error) => fail(error),
   }
-  result.body = Buffer.concat(chunks)
-  return result
-}
-
-/**
- * Calls `sent` at the moment at which undici begins to write the request. Before it the receiver cannot have
- * executed anything, for any kind of error; after it, the receiver may have executed the whole request.
- */
-function observing(sent: () => void): Dispatcher.DispatcherComposeInterceptor {
-  return (dispatch) => (options, handler) =>
-    dispatch(options, {
-      onRequestStart(controller, context) {
-        handler.onRequestStart?.(controller, context)
-        if (!controller.aborted) sent()
-      },
-      onResponseStart: (...values) => handler.onResponseStart?.(...values),
-      onResponseData: (...values) => handler.onResponseData?.(...values),
-      onResponseEnd: (...values) => handler.onResponseEnd?.(...values),
-      onResponseError: (...values) => handler.onResponseError?.(...values),
-    })
-}
-
-/**
- * Runs work until an abort. undici notices an abort only after it has a connection, so this function does not
- * wait for undici; undici sends nothing after the abort.
- */
-async function beforeAbort<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const onAbort = () => reject(signal.reason)
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    return await Promise.race([work(), aborted])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
-}
-
-/** Reads at most `maxBytes` of a body into `chunks`. @returns whether that is the whole body */
-async function readInto(chunks: Buffer[], stream: AsyncIterable<Buffer>, maxBytes: number): Promise<boolean> {
-  let left = maxBytes
-  for await (const chunk of stream) {
-    chunks.push(chunk.subarray(0, left))
-    left -= chunk.length
-    if (left < 0) return false
-  }
-  return true
+  if (!isOver) dispatcher.dispatch(request, handler)
+  return promise
 }
 
 function flat(raw: Dispatcher.ResponseData['headers']): Record<string, string> {
