@@ -34,8 +34,8 @@ export interface ExchangeBounds {
 const aborted = new DOMException('The exchange was stopped by this side', 'AbortError')
 
 /**
- * Makes one exchange. It is never repeated and follows no redirects. It reads the answer by undici's `dispatch`:
- * undici's `request` makes a stream of each body, which costs half as much processor time again.
+ * Makes one exchange. It is never repeated and follows no redirects. The answer comes by undici's `dispatch`,
+ * because undici's `request` makes a stream of each body, which costs half as much processor time again.
  */
 export function exchangeOnce(
   dispatcher: Dispatcher,
