@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { cancelPayoutsOf } from '../../src/resources/payouts/cancel-all.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { knowHolder, makeMember } from '../kit/members.ts'
@@ -65,6 +65,19 @@ async function looksAt(id: number): Promise<number> {
   )
   return rows[0]?.n ?? 0
 }
+/** Runs `work` while a session of its own holds the lock that `statement` takes. */
+async function whileLocked<T>(statement: string, id: unknown, work: () => Promise<T>): Promise<T> {
+  const holder = await owner.connect()
+  try {
+    await holder.query('BEGIN')
+    await holder.query(statement, [id])
+    return await work()
+  } finally {
+    await holder.query('ROLLBACK')
+    holder.release()
+  }
+}
+const nameOf = (query: unknown) => (query as { name?: string }).name
 const statusOf = (shop: TestMerchant, id: number, status: string) =>
   eventually(async () => expect(await fixture.record(shop, id)).toMatchObject({ status }))
 
@@ -183,7 +196,21 @@ test('10 parallel refunds of 60 % that would wait: one does, the others find too
   const maker = await person(shop)
   const { transaction_id: paid } = await fixture.paid(shop, { amount: 5_000, customer_phone: customer('00') })
   await statusOf(shop, paid as number, 'success')
-  const answers = await Promise.all(Array.from({ length: 10 }, () => refund(maker, paid as number, 3_000)))
+  const reads = vi.spyOn(fixture.app.services.database.merchantPool, 'query')
+  onTestFinished(() => reads.mockRestore())
+  const refunds = await whileLocked('SELECT FROM transaction WHERE id = $1 FOR UPDATE', paid, async () => {
+    const begun = Array.from({ length: 10 }, () => refund(maker, paid as number, 3_000))
+    // Each refund has read how much may be given back before the first of them is recorded.
+    await eventually(() => {
+      const read = reads.mock.calls.map(
+        ([query], index) => [query, reads.mock.settledResults[index]] as const,
+      )
+      const done = read.filter(([query, result]) => nameOf(query) === 'refundable_transaction' && result)
+      expect(done.map(([, result]) => result?.type)).toEqual(Array(10).fill('fulfilled'))
+    })
+    return begun
+  })
+  const answers = await Promise.all(refunds)
   expect(answers.filter(({ status }) => status === 'PENDING_APPROVAL')).toHaveLength(1)
   expect(answers.filter(({ code }) => code === 'REFUND_TOO_LARGE')).toHaveLength(9)
 })
