@@ -27,7 +27,7 @@ export async function resumePaymentsOut(client: Pool | PoolClient, reason: strin
 
 /** The refusal to resume payments while a restore waits to be accepted. */
 const restoreWaits =
-  'The database was restored, and nobody knows yet what was paid after the backup: ' +
+  'The database was restored, and payments after the backup are not known yet: ' +
   'run "npm run admin -- restore accept".'
 
 /** The length limit of the column's check. */

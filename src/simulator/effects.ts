@@ -51,7 +51,7 @@ const callbackStage = {
   stages: ['tell'],
   ops: payments,
   impossible: (operator: OperatorKey) =>
-    operators[operator].notification === 'polling' ? 'it is polled and calls nobody back' : null,
+    operators[operator].notification === 'polling' ? 'it is polled and sends no callbacks' : null,
 } as const
 const gsmaOnly = (why: string) => (operator: OperatorKey) =>
   operators[operator].protocol === 'gsma' ? null : why

@@ -37,8 +37,8 @@ const checkoutOps: typeof gsmaOps = [
  */
 export function factsOf(profile: OperatorProfile, call: SimulatorCall, store: Store): Facts | null {
   const { key: operator, protocol, basePath } = profile
-  const nobody = { operator, msisdn: '', clientReference: '' }
-  if (call.path === `/op-${operator}/oauth/token`) return { ...nobody, op: 'token', key: 'token' }
+  const noCustomer = { operator, msisdn: '', clientReference: '' }
+  if (call.path === `/op-${operator}/oauth/token`) return { ...noCustomer, op: 'token', key: 'token' }
   const path = call.path.startsWith(basePath) ? call.path.slice(basePath.length) : ''
   for (const [op, method, pattern] of protocol === 'gsma' ? gsmaOps : checkoutOps) {
     const found = method === call.method && pattern.exec(path)

@@ -11,10 +11,10 @@ const help = `The operator simulator: four mobile-money operators that move no r
   --port N            port to listen on (OPERATORS_PORT or 4010; 0: any)
   --any-port          take another port if that one is taken
   --host ADDRESS      address to listen on (127.0.0.1)
-  --journal PATH      remember everything in this file
+  --journal PATH      keep all operations in this file
   --control-token T   opens /_sim/* (OPERATORS_CONTROL_TOKEN or sandbox-control)
   --seed N            repeatable identifiers
-  --public-url URL    the address that people use, where it differs
+  --public-url URL    the address that people use, if it is another one
   --json              one line of JSON when ready
   --tied              begin at the first line of standard input, end when it closes; implies --json`
 

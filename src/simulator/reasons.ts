@@ -87,7 +87,7 @@ export const reasons: Readonly<Record<Reason, ReasonWords>> = {
     },
     checkout: null,
     payout: 'payment-failure',
-    message: 'Nobody answered in time.',
+    message: 'The customer did not answer in time.',
   },
   cancelled: {
     gsma: {

@@ -102,10 +102,8 @@ async function callbackOf({ profile, context, call, facts }: Treated): Promise<v
   const name = header(call, 'x-correlationid') || header(call, 'idempotency-key')
   const operation =
     store.correlated(profile.key, name) ?? store.withReference(profile.key, facts.clientReference).at(-1)
-  const somebodyListens =
-    profile.protocol === 'gsma' ? operation?.callbackUrl != null : store.webhook !== null
-  if (operation?.state === 'pending' && somebodyListens)
-    await notifier.whenNotified(operation.id, callbackWaitMs)
+  const hasReceiver = profile.protocol === 'gsma' ? operation?.callbackUrl != null : store.webhook !== null
+  if (operation?.state === 'pending' && hasReceiver) await notifier.whenNotified(operation.id, callbackWaitMs)
 }
 
 const categories = new Map<number, GsmaCategory>([
@@ -117,8 +115,7 @@ const categories = new Map<number, GsmaCategory>([
 
 /** Makes an error in the operator's own format. */
 function words({ profile: { protocol }, context: { clock } }: Treated, status: number): Reply {
-  const description =
-    status === 401 ? 'The token is not valid.' : 'Not now; this is a fault that was asked for.'
+  const description = status === 401 ? 'The token is not valid.' : 'This error is a simulated fault.'
   if (protocol === 'checkout') {
     const code = status === 429 ? 'too-many-requests' : status === 503 ? 'service-unavailable' : 'fault'
     return checkoutFault(status, code, description)

@@ -46,8 +46,8 @@ function report(folder: string, { takenAt, files, hasSecret, epoch }: Manifest):
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   const size = `${(bytes / 1_000_000).toFixed(1)} MB`
   const secret = hasSecret
-    ? 'The master secret is in it: keep it as safe as the secret itself.'
-    : 'SECRET_KEY is not in it: keep that yourself, the backup is worthless without it.'
+    ? 'The master secret is in it: keep the backup as safe as the secret.'
+    : 'SECRET_KEY is not in it: keep it yourself, because the backup cannot be used without it.'
   return {
     answer: { path: folder, taken_at: takenAt, bytes, epoch, has_secret: hasSecret },
     words: `Backup in ${folder}, ${size}, with a checksum of each file.\n${secret}`,
@@ -72,9 +72,9 @@ export async function restore({ from }: { from?: string | undefined }): Promise<
     answer: { from: folder, taken_at: manifest.takenAt, moved_aside: aside },
     words: [
       `The backup of ${manifest.takenAt} is in place.`,
-      ...(aside ? [`What was there lies in ${aside}.`] : []),
+      ...(aside ? [`The data that it replaced is in ${aside}.`] : []),
       ...secret,
-      'Start the service: no money leaves until "npm run admin -- restore accept".',
+      'Start the service. No money leaves until you run "npm run admin -- restore accept".',
     ].join('\n'),
   }
 }

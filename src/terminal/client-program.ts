@@ -122,7 +122,7 @@ export async function authorize(
   const { data, message } = (await answer.json()) as { data?: { token: string }; message?: string }
   if (data) return `Bearer ${data.token}`
   throw new Stop(
-    `The service at ${url} does not take the key: ${message} This needs its DATA_DIR or DATABASE_URL, ` +
-      'or a --key and --secret that it knows.',
+    `The service at ${url} does not accept the key: ${message} Set its DATA_DIR or DATABASE_URL, ` +
+      'or give a --key and --secret that it knows.',
   )
 }

@@ -81,7 +81,7 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
       words: `${cancelled} payouts and ${batches} batches of merchant ${merchantId} are cancelled.`,
     }
   },
-  'member invite': inviteSomebody,
+  'member invite': inviteMember,
   audit,
   'ledger verify': audit,
   'audit-log verify': verifyLogs,
@@ -94,7 +94,7 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
     const done = await haltPaymentsOut(services.database.pool, reason)
     return {
       answer: { halted: true, changed: done },
-      words: done ? 'No money leaves from now on.' : 'Payments out were halted already.',
+      words: done ? 'Payments out are halted: no money leaves.' : 'Payments out were halted already.',
     }
   },
   'payments-out resume': async (services, flags) => {
@@ -103,7 +103,7 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
     return {
       answer: { halted: false, changed: done },
       words: done
-        ? 'Money may leave again. The next audit halts it again where the books are still broken.'
+        ? 'Payments out are resumed. The next audit halts them again if the books are still broken.'
         : 'Payments out were not halted.',
     }
   },
@@ -114,7 +114,7 @@ const merchantIdInput = z.object({ id: wholeNumber(1, 2_147_483_647) })
 const reasonInput = z.object({ reason: text({ min: 1, max: reasonLengthMax }) })
 
 /** Invites a person to a team. The platform invites the first owner, because no member exists before. */
-async function inviteSomebody(
+async function inviteMember(
   services: AdminServices,
   { merchant, email = '', name = '', role }: Flags,
 ): Promise<Done> {
@@ -124,8 +124,8 @@ async function inviteSomebody(
   return {
     answer: { merchant_id: merchantId, member_id: made.id, role: made.role, invitation: made.token },
     words: [
-      `Member ${made.id} of merchant ${merchantId}, ${made.role}, is invited: a e-mail is on its way.`,
-      `  Invitation  ${made.token}   (shown this once; good for 72 hours)`,
+      `Member ${made.id} of merchant ${merchantId}, ${made.role}, is invited: the service sends the e-mail.`,
+      `  Invitation  ${made.token}   (shown this once; valid for 72 hours)`,
     ].join('\n'),
   }
 }
@@ -152,8 +152,9 @@ async function showExcesses(services: AdminServices): Promise<Done> {
   const lines = open.map(
     (excess) =>
       `${excess.id}  merchant ${excess.merchantId}, transaction ${excess.transactionId} ` +
-      `(${excess.reference}), ${excess.paymentMethod}: asked ${formatXof(excess.requestedAmount, 'en')}, ` +
-      `said ${formatXof(excess.confirmedAmount, 'en')}, ${excess.createdAt.toISOString()}`,
+      `(${excess.reference}), ${excess.paymentMethod}: ` +
+      `requested ${formatXof(excess.requestedAmount, 'en')}, ` +
+      `confirmed ${formatXof(excess.confirmedAmount, 'en')}, ${excess.createdAt.toISOString()}`,
   )
   return {
     answer: {

@@ -8,8 +8,8 @@ import { judgeBalance, judgeSequence, judgeStories, storyOf, type DemoVerdict } 
 
 const usage = `Shows a running sandbox at work: ten customers, four operators, every change as it comes.
 
-  --url URL                   where the service is (http://HOST:PORT of the configuration)
-  --key KEY --secret SECRET   a merchant that exists; otherwise one is made beside the service
+  --url URL                   the address of the service (http://HOST:PORT of the configuration)
+  --key KEY --secret SECRET   an existing merchant; without it, a new merchant
 `
 
 /** The time in which the whole demonstration must end. */
@@ -56,11 +56,11 @@ async function play(client: Client, cast: ReadonlyMap<string, Customer>, log: Lo
   await Promise.all([...cast].map(([reference, customer]) => client.collect(reference, customer)))
   await log.until(() => [...cast.keys()].every((reference) => reference === last || log.isOver(reference)))
 
-  title('A day passes:', 'nobody has confirmed the last payment')
+  title('A day passes:', 'the last payment is still not confirmed')
   await client.advanceClock('PT24H')
   await log.until(() => storyOf(last, log.changes).includes('expired'))
 
-  title('An hour later', 'the customer pays after all, and late money is real')
+  title('An hour later', 'the customer pays after all: the late payment is credited')
   await client.advanceClock('PT1H')
   await log.until(() => log.isOver(last))
 }

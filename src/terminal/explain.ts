@@ -26,11 +26,11 @@ function whyNotListening({ code, message, address, port = 0 }: ListenError): str
   const where = `port ${port} of ${address}`
   if (code === 'EADDRINUSE') {
     const next = port < portMax ? port + 1 : port - 1
-    return `Another program has ${where}. End that one, or choose another port: PORT=${next} npm start`
+    return `Another program uses ${where}. End that program, or choose another port: PORT=${next} npm start`
   }
   if (code === 'EACCES')
     return `This account may not listen on ${where}. Choose one above 1023: PORT=4000 npm start`
-  return `HOST: this machine cannot listen there (${message}). 127.0.0.1 is for itself, 0.0.0.0 for everyone.`
+  return `HOST: this machine cannot listen there (${message}). 127.0.0.1 admits this machine, 0.0.0.0 all.`
 }
 
 const portMax = 65_535

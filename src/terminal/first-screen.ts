@@ -38,8 +38,8 @@ export function firstScreen({ app, first, funds, startedMs }: Start): string {
   ]
   if (services.restores.isWaiting()) {
     lines.push(
-      `  ${bold('The database was restored: no money leaves.')} What happened after the backup may be lost.`,
-      '  Ask the operators what they know, and let money leave again:',
+      `  ${bold('The database was restored: no money leaves.')} Changes after the backup may be lost.`,
+      '  This command asks the operators about the lost changes, and lets money leave again:',
       `  ${bold('npm run admin -- restore accept')}`,
       '',
     )

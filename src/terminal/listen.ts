@@ -20,10 +20,10 @@ import { type ReceivedEvent, startReceiver } from './listen/receiver.ts'
 
 const usage = `Prints every event that arrives here, verified, until Ctrl-C.
 
-  --port N                    where it listens on this machine (4020)
-  --url URL                   where the sandbox is (http://HOST:PORT of the configuration)
-  --key KEY --secret SECRET   a merchant that exists; otherwise one is made beside the service, and a payment
-  --webhook-secret whsec_...  only verifies: the endpoint is registered already
+  --port N                    the port of this machine to listen on (4020)
+  --url URL                   the address of the sandbox (http://HOST:PORT of the configuration)
+  --key KEY --secret SECRET   an existing merchant; without it a new merchant, and a payment
+  --webhook-secret whsec_...  only verifies the events of a registered endpoint
 `
 
 const defaultPort = '4020'
@@ -131,7 +131,7 @@ function createPrinter(): (heard: ReceivedEvent) => void {
     if (problem !== null) return styleText('red', problem)
     if (seen.get(id)) return styleText('yellow', 'again')
     if (sequence === null || last === null || sequence <= last + 1) return ''
-    return styleText('yellow', `not here yet: ${last + 1} to ${sequence - 1}`)
+    return styleText('yellow', `missing so far: ${last + 1} to ${sequence - 1}`)
   }
   return (heard) => {
     const { problem, id, event, sequence, amount, about } = heard

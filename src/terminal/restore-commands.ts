@@ -29,7 +29,7 @@ export const restoreCommands = {
   },
   'restore orphans': async ({ database }: AdminServices) => {
     const orphans = await listOrphans(database.pool)
-    const none = ['The operators know nothing that is not on record.']
+    const none = ['The operators know no payment that is missing here.']
     return {
       answer: { orphans: orphans.map(plain) },
       words: (orphans.length === 0 ? none : orphans.map(lineOf)).join('\n'),
@@ -111,15 +111,15 @@ function wordsOf({ epoch, reconciled, orphans, suspendedKeys, haltedStill }: Acc
   const { known, openRequestIds, notBegun, differing } = reconciled
   return [
     `The restore is accepted; the database is in epoch ${epoch}.`,
-    `  ${known} movements of the operators were on record, ${openRequestIds.length} were settled now,`,
+    `  ${known} transfers of the operators were on record, ${openRequestIds.length} were settled now,`,
     `  ${notBegun} belong to payouts that have not begun here: they are not sent, only asked about.`,
     ...differing.map(({ provider, operatorRef, said, recorded }) => {
       const [theirs, ours] = [formatXof(said, 'en'), formatXof(recorded, 'en')]
       return `  ${provider} ${operatorRef}: the operator says ${theirs}, on record are ${ours}`
     }),
-    ...(orphans.length > 0 ? [`${orphans.length} movements are not on record:`, ...orphans.map(lineOf)] : []),
+    ...(orphans.length > 0 ? [`${orphans.length} transfers are not on record:`, ...orphans.map(lineOf)] : []),
     ...(suspendedKeys > 0 ? [`${suspendedKeys} API keys are suspended until they are regenerated.`] : []),
-    haltedStill ? `No money leaves all the same: ${haltedStill}` : 'Money may leave again.',
+    haltedStill ? `Payments out are still halted: ${haltedStill}` : 'Money may leave again.',
   ]
 }
 

@@ -132,7 +132,7 @@ function stopOnSignal(close: () => Promise<void>, say: (line: string) => void, f
       return
     }
     stoppingSince = performance.now()
-    say(`${signal}: finishing what is under way (once more: stop at once)`)
+    say(`${signal}: finishing the work under way (a second signal stops at once)`)
     setTimeout(() => {
       say('It takes too long: stopping now.')
       process.exit(1)

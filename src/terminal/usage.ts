@@ -23,22 +23,34 @@ export const adminCommands: readonly AdminCommand[] = [
     call: 'audit-log verify --merchant N [--head LINE]',
     does: 'Checks the chain of an audit log, and that it still contains a line of the log.',
   },
-  { call: 'excess list', does: 'Lists what operators say was paid beyond what was asked for.' },
-  { call: 'excess credit --id N --reason "why"', does: 'Gives such an excess to the merchant, once.' },
-  { call: 'excess return --id N --reason "why"', does: 'Says that it was given back to the payer, once.' },
-  { call: 'payments-out halt --reason "why"', does: 'Lets no money leave.' },
-  { call: 'payments-out resume --reason "why"', does: 'Lets money leave again.' },
+  {
+    call: 'excess list',
+    does: 'Lists payments for which an operator reports more than the requested amount.',
+  },
+  {
+    call: 'excess credit --id N --reason "why"',
+    does: 'Credits the excess of such a payment to the merchant, once.',
+  },
+  {
+    call: 'excess return --id N --reason "why"',
+    does: 'Records that the excess was returned to the payer, once.',
+  },
+  { call: 'payments-out halt --reason "why"', does: 'Halts payments out: no money leaves.' },
+  { call: 'payments-out resume --reason "why"', does: 'Resumes payments out.' },
   { call: 'backup --to FOLDER', does: 'Copies the database and the master secret, also beside the service.' },
-  { call: 'restore --from FOLDER', does: 'Puts a backup in place. Nothing else may use the database.' },
+  {
+    call: 'restore --from FOLDER',
+    does: 'Replaces the database by a backup. No other program may use the database then.',
+  },
   {
     call: 'restore accept [--keep-keys]',
     does: 'Asks the operators about everything since the backup; then money may leave.',
   },
   { call: 'restore orphans', does: 'Lists payments that operators know and the database does not.' },
-  { call: 'restore resolve --id N --reason "why"', does: 'Records what was done about one of them.' },
+  { call: 'restore resolve --id N --reason "why"', does: 'Records how one of these payments was resolved.' },
   {
     call: 'restore declare --reason "why"',
-    does: 'Says that the database was put back, where nothing noticed it.',
+    does: 'Says that the database was restored, if the service did not detect it.',
   },
   { call: 'schema', does: 'Prints schema.graphql.' },
   { call: 'docs', does: 'Writes the pages of src/docs/reference from the tables in the code.' },
@@ -46,7 +58,10 @@ export const adminCommands: readonly AdminCommand[] = [
 
 /** Flags that belong to many commands. */
 export const adminFlags: readonly AdminCommand[] = [
-  { call: '--by "name"', does: 'Who decides an excess; without it the account of the operating system.' },
+  {
+    call: '--by "name"',
+    does: 'The person who decides an excess. Default: the account of the operating system.',
+  },
   { call: '--json', does: 'One line of JSON instead of sentences.' },
 ]
 
@@ -59,7 +74,7 @@ function line({ call, does }: AdminCommand): string {
 }
 
 /** The text that `npm run admin -- --help` prints. */
-export const usage = `Administers the service, beside a running one or without it.
+export const usage = `Administers the service, whether it runs or not.
 
 ${adminCommands.map(line).join('\n')}
 

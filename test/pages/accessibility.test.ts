@@ -66,7 +66,7 @@ const pages: readonly [name: string, title: RegExp, open: () => Promise<unknown>
   ['closed', /n’accepte plus/, () => goTo(links.closed)],
   ['missing', /n’existe pas/, () => goTo(`${service.url}/l/nothing-here`)],
   ['home', /Paiements marchands/, () => goTo(service.url)],
-  ['mail', /Courrier/, () => goTo(`${service.url}/mail`)],
+  ['mail', /E-mails du bac/, () => goTo(`${service.url}/mail`)],
   ['join', /Rejoindre/, () => goTo(`${service.url}/join#letter`)],
   ['password', /Nouveau mot de passe/, () => goTo(`${service.url}/reset-password#letter`)],
 ]

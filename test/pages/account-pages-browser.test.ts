@@ -68,12 +68,12 @@ describe.skipIf(cannotLook)('at 320 pixels', () => {
     await fill(page, 'court', 'court')
     await expectProblem(page, 'password', 'Il faut au moins 12 caractères.')
     await fill(page, 'le soleil de Bamako', 'le soleil de Kayes')
-    await expectProblem(page, 'again', 'Les deux mots de passe diffèrent.')
+    await expectProblem(page, 'again', 'Les deux mots de passe sont différents.')
     await fill(page, 'motdepasse2024', 'motdepasse2024')
     await expectProblem(
       page,
       'password',
-      'Trop facile à deviner : prenez plusieurs mots qui ne vont pas ensemble.',
+      'Trop facile à deviner : choisissez plusieurs mots sans lien entre eux.',
     )
     await fill(page, 'le soleil de Bamako', 'le soleil de Bamako')
     await eventually(async () =>

@@ -92,7 +92,7 @@ test('a telephone that does not pay is left alone for a while, whichever link as
   const answers = await times(perPhone + 3, (n) => visitor().send(n % 2 ? first : second, '70090070'))
   expect(statuses(answers)).toEqual([...Array(perPhone).fill(303), 429, 429, 429])
   const refused = answers.find(({ status }) => status === 429)
-  expect(refused?.text).toContain('Ce numéro vient d’être sollicité plusieurs fois.')
+  expect(refused?.text).toContain('Ce numéro vient de recevoir plusieurs demandes.')
   expect(refused?.text).toContain('value="70090070"')
   expect(refused?.text).toContain('aria-describedby="phone-problem')
   const waitS = Number(refused?.headers.get('retry-after'))

@@ -89,11 +89,11 @@ test.each([
   [{ amount: '5000', phone: '' }, 'à 8 chiffres'],
   [{ amount: '5000', phone: '<script>alert(1)</script>' }, 'value="&lt;script&gt;alert(1)&lt;/script&gt;"'],
   [{ amount: '5000', phone: '70000001', operator: 'BankTransfer' }, 'Choisissez votre opérateur'],
-  [{ amount: '99', phone: '70000001' }, 'Le plus petit montant'],
-  [{ amount: '1 000 001', phone: '70000001' }, 'Le plus grand montant'],
-  [{ amount: '12,5', phone: '70000001' }, 'Écrivez un montant'],
-  [{ amount: '-5000', phone: '70000001' }, 'Écrivez un montant'],
-  [{ amount: '', phone: '\u0000' }, 'Écrivez un montant'],
+  [{ amount: '99', phone: '70000001' }, 'Le montant minimum'],
+  [{ amount: '1 000 001', phone: '70000001' }, 'Le montant maximum'],
+  [{ amount: '12,5', phone: '70000001' }, 'Saisissez un montant'],
+  [{ amount: '-5000', phone: '70000001' }, 'Saisissez un montant'],
+  [{ amount: '', phone: '\u0000' }, 'Saisissez un montant'],
 ])('%o is answered with %s', async (fields, words) => {
   const address = await link({ amount: undefined })
   const { status, text } = await send(address, fields)

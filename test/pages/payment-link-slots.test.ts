@@ -67,7 +67,7 @@ test('one address with 40 telephones takes 4 of 40 places, and 40 others pay', a
   const tries = await times(40, () => pay(forty, thief, silent()))
   expect(countOf(tries)).toEqual({ 303: 4, 429: 36 })
   const refused = tries.find(({ status }) => status === 429)
-  expect(refused?.text).toContain('Depuis votre connexion, plusieurs paiements sont en cours.')
+  expect(refused?.text).toContain('Plusieurs paiements sont déjà en cours depuis votre connexion.')
   expect(refused?.text).toContain('ou réessayez dans 10 min.')
   expect(refused?.retryAfterS).toBeGreaterThan(9 * 60)
   expect(await availability(forty)).toBe('open')
@@ -78,25 +78,22 @@ test('one address with 40 telephones takes 4 of 40 places, and 40 others pay', a
 
   const [busy, english] = [await look(forty, visitor()), await look(forty, visitor(), 'en')]
   expect([busy.status, english.status]).toEqual([429, 429])
-  expect(busy.text).toContain('Toutes les places sont prises en ce moment')
+  expect(busy.text).toContain('D’autres paiements sont en cours')
   expect(busy.text).toContain('Réessayez dans 10 min.')
-  expect(english.text).toContain('All places are being used right now')
+  expect(english.text).toContain('Other payments are under way')
   expect(english.text).toContain('Try again in 10 min.')
-  expect(busy.text).not.toContain('Tous les paiements prévus')
+  expect(busy.text).not.toContain('tous les paiements prévus')
   expect(busy.retryAfterS).toBeGreaterThan(9 * 60)
   expect(await availability(forty)).toBe('exhausted')
   const form = await pay(forty, visitor(), paying())
-  expect([form.status, form.text.includes('Toutes les places sont prises')]).toEqual([429, true])
+  expect([form.status, form.text.includes('D’autres paiements sont en cours')]).toEqual([429, true])
 
   await advance(10 * minute)
   expect(await availability(forty)).toBe('open')
   expect(countOf(await times(4, () => pay(forty, visitor(), paying())))).toEqual({ 303: 4 })
   await eventually(async () => expect(await usesOf(forty)).toEqual({ used: 40, open: 4 }))
   const closed = await look(forty, visitor())
-  expect([closed.status, closed.text.includes('Tous les paiements prévus ont été faits.')]).toEqual([
-    410,
-    true,
-  ])
+  expect([closed.status, closed.text.includes('Il a reçu tous les paiements prévus.')]).toEqual([410, true])
 })
 
 async function usesOf({ id }: Link): Promise<{ used: number; open: number }> {

@@ -118,9 +118,9 @@ describe.skipIf(cannotLook)('a payment link', () => {
       await back.reload()
       return back.locator('h1').textContent()
     }
-    await eventually(async () => expect(await title()).toBe('Payment given back'), patienceMs)
+    await eventually(async () => expect(await title()).toBe('Payment refunded'), patienceMs)
     const receipt = await mainOf(back)
-    for (const part of ['given back to your account', formatXof(700), 'Atelier Sogoniko', 'mp_'])
+    for (const part of ['refunded to your account', formatXof(700), 'Atelier Sogoniko', 'mp_'])
       expect(receipt).toContain(part)
     await Promise.all([late.close(), back.close()])
   })
@@ -130,7 +130,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await page.getByRole('link', { name: 'English' }).click()
     await page.waitForURL('**?lang=en')
     await send(page, '70 09 00 01', 'OperatorB')
-    await titled(page, 'Go on at OperatorB')
+    await titled(page, 'Finish at OperatorB')
     await page.getByRole('link', { name: 'Continue at OperatorB' }).click()
     await page.locator('button[value=cancel]').click()
     await page.waitForURL(`${service.url}/l/**?lang=en`)
@@ -155,7 +155,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await keyboard.press('Enter')
     await page.waitForFunction("document.title.startsWith('Erreur')")
     expect(await page.locator('#amount-problem').textContent()).toBe(
-      `Le plus petit montant est ${formatXof(100)}.`,
+      `Le montant minimum est de ${formatXof(100)}.`,
     )
     expect(await page.locator('#phone-problem').textContent()).toContain('un numéro mobile du Mali')
     expect(await page.locator('#phone').inputValue()).toBe('12 34')
@@ -198,8 +198,8 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await send(page, '70 00 00 01')
     await titled(page, 'Payment complete')
     expect((await page.goto(`${address}?lang=en`))?.status()).toBe(410)
-    await titled(page, 'This link takes no payment any more')
-    expect(await mainOf(page)).toContain('All the payments it was for were made')
+    await titled(page, 'This link no longer accepts payments')
+    expect(await mainOf(page)).toContain('It has received all its payments')
     await page.close()
   })
 })

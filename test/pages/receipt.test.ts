@@ -61,7 +61,7 @@ test('one that failed says why, and offers no form that is not there', async () 
   const address = await receiptOf(reference)
   await heard(address)
   const { text } = await look(address)
-  for (const part of ['You declined this payment.', 'To pay, turn to Pharmacie du Fleuve.'])
+  for (const part of ['You declined this payment.', 'To pay, contact Pharmacie du Fleuve.'])
     expect(text).toContain(part)
   expect(text).not.toContain('Try again')
 })
@@ -91,7 +91,7 @@ test('what was given back in part stands on it', async () => {
   expect(body.data.refundTransaction.kind).toBe('PaymentInitiation')
   await expect
     .poll(async () => (await look(address)).text)
-    .toContain(`Given back</dt><dd class="name">${formatXof(2_000)}`)
+    .toContain(`Refunded</dt><dd class="name">${formatXof(2_000)}`)
   expect((await look(address)).text).toContain('Payment complete')
 })
 

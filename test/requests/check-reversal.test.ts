@@ -34,7 +34,7 @@ const makeDue = ({ requestId }: Opened) =>
     requestId,
   ])
 
-describe('an operator that calls nobody back', () => {
+describe('an operator that sends no callbacks', () => {
   test('is asked after 1 min, 10 min, 1 h and 24 h whether it took the money back, and no more', async () => {
     const opened = await paid('none')
     let ageMs = 0

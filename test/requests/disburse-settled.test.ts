@@ -113,7 +113,7 @@ describe.each(kinds)('a %s that was paid', (subject) => {
   )
 
   test.each([
-    ['calls nobody back', 'none', false, true],
+    ['sends no callbacks', 'none', false, true],
     ['answers at once, and keeps no address', 'unsigned', true, true],
     ['tells by itself', 'unsigned', false, false],
   ] as const)('by an operator that %s', async (_what, callbacks, synchronous, watched) => {
@@ -211,7 +211,7 @@ test('a refund that comes back frees its money; what it refunded stays reversed'
   expect(await complaints(it)).toEqual([])
 })
 
-test('a payment that refunds gave back is watched on where its operator calls nobody back', async () => {
+test('a payment that refunds gave back is watched on where its operator sends no callbacks', async () => {
   script.callbacks = 'none'
   const merchant = await fundedMerchant(scripted.pool, 20_000n)
   const paid = await openCollection(scripted.pool, merchant, { amount: 5_000n })

@@ -96,7 +96,7 @@ test('taking back every fault takes nothing from what a test number counts', asy
 test.each([
   [{}, 'effect: one of close_before'],
   [{ effect: 'earthquake' }, 'effect: one of close_before'],
-  [{ effect: 'cb_drop', match: { operator: 'OperatorC' } }, 'polled and calls nobody back'],
+  [{ effect: 'cb_drop', match: { operator: 'OperatorC' } }, 'polled and sends no callbacks'],
   [{ effect: 'token_expired', match: { operator: 'OperatorB' } }, 'keys and no tokens'],
   [{ effect: 'link_foreign_origin', match: { operator: 'OperatorB' } }, 'carry no links'],
   [{ effect: 'no_dedupe', match: { op: 'query' } }, 'happens to collect, disburse, reverse'],

@@ -70,13 +70,15 @@ test('three wrong PINs fail the payment; one and two say how many tries are left
   const path = `/phone/+22370090001/${await waitingId(bench, 'PIN')}`
   for (const left of [2, 1]) {
     await send(bench.url, 'POST', path, form, 'answer=confirm&pin=1234')
-    expect(await page(bench.url, '/phone/+22370090001')).toContain(`Code faux. Essais restants : ${left}`)
+    expect(await page(bench.url, '/phone/+22370090001')).toContain(
+      `Code incorrect. Essais restants : ${left}`,
+    )
   }
   await send(bench.url, 'POST', path, form, 'answer=confirm&pin=9999')
   const { body } = await c.get(`/requeststates/${word(accepted.body, 'serverCorrelationId')}`)
   expect(body).toMatchObject({ status: 'failed', error: { errorCode: 'servicingPartyAuthorisationError' } })
   await send(bench.url, 'POST', path, form, 'answer=confirm&pin=0000')
-  expect(await page(bench.url, '/phone/+22370090001')).toContain('trois codes faux')
+  expect(await page(bench.url, '/phone/+22370090001')).toContain('trois codes incorrects')
 })
 
 test('a person refuses a payment and accepts money without a PIN', async () => {

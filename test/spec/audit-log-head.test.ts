@@ -238,7 +238,7 @@ test('a letter a day tells each owner the head, in the language of the account',
   const { head } = await verify(shop)
   await eventually(() => expect(emailsTo(awa)).toHaveLength(1))
   expect(emailsTo(awa)[0]?.text).toContain(head)
-  expect(emailsTo(awa)[0]?.text).toContain("fin du journal d'audit")
+  expect(emailsTo(awa)[0]?.text).toContain("dernière ligne signée du journal d'audit")
   // The line of the letter is all that is needed.
   expect(await verify(shop, emailsTo(awa)[0]?.text)).toMatchObject({ isIntact: true })
   // Nothing new: no letter.
@@ -252,7 +252,7 @@ test('a letter a day tells each owner the head, in the language of the account',
   await nextDay()
   await sendEmails()
   await eventually(() => expect(emailsTo(`books-${shop.merchantId}`)).toHaveLength(1))
-  expect(emailsTo(`books-${shop.merchantId}`)[0]?.text).toContain('This is the end of the audit log')
+  expect(emailsTo(`books-${shop.merchantId}`)[0]?.text).toContain('the last signed line of the audit log')
   expect(emailsTo(awa)).toHaveLength(1)
   expect(emailsTo(finance)).toEqual([])
 })

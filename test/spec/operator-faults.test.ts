@@ -191,7 +191,7 @@ describe('40 the operator takes back what it paid', () => {
         expect(await fixture.statusOf(shop, idOf(payments, operator))).toBe('reversed')
       expect(await fixture.statusOf(spender, spent['transaction_id'])).toBe('reversed')
     })
-    // Who calls nobody back is asked after a minute.
+    // Who sends no callbacks is asked after a minute.
     expect(await fixture.statusOf(shop, idOf(payments, 'OperatorC'))).toBe('success')
     await fixture.advance(minute)
     await become(payments, 'reversed')
@@ -273,7 +273,7 @@ test('every scenario of the table that ends otherwise than by its customer is pl
   expect(ofTable.join(' ')).toBe(played)
 })
 
-/** A payer's question hurries the operator that calls nobody back. */
+/** A payer's question hurries the operator that sends no callbacks. */
 async function polled(payments: Started): Promise<Started> {
   await fixture.check(payments['OperatorC']?.['reference'])
   return payments

@@ -65,7 +65,7 @@ test.each([
     1,
     /^Nothing answers at .*run "npm start" first.*\n$/,
   ],
-  ['with a key that is wrong', ['--key', 'pk_wrong', '--secret', 'wrong'], 1, /does not take the key/],
+  ['with a key that is wrong', ['--key', 'pk_wrong', '--secret', 'wrong'], 1, /does not accept the key/],
   ['with a key and no secret', ['--key', 'pk_wrong'], 2, /--key and --secret go together/],
   ['with an unknown option', ['--fast'], 2, /--fast/],
 ])('the demo %s says so in a sentence', async (_what, args, code, sentence) => {

@@ -35,7 +35,7 @@ test('an excess is listed, decided once with a reason, and is then gone from the
   ])
   const id = String(excesses[0].id)
   const words = await admin(home, 'excess', 'list')
-  expect(words.stdout).toMatch(/asked XOF.5,000, said XOF.7,000/)
+  expect(words.stdout).toMatch(/requested XOF.5,000, confirmed XOF.7,000/)
 
   const silent = await admin(home, 'excess', 'credit', '--id', id)
   expect(silent).toMatchObject({ code: 1, stderr: expect.stringMatching(/reason/) })

@@ -146,7 +146,7 @@ test('Ctrl-C ends in four lines with code 0; few and short where PostgreSQL goes
   expect(await first.endGroup('SIGINT')).toBe(0)
   expect(first.errors().trim().split('\n')).toEqual([
     expect.stringMatching(/^PostgreSQL started in /),
-    expect.stringMatching(/^SIGINT: finishing what is under way/),
+    expect.stringMatching(/^SIGINT: finishing the work under way/),
     // Each stop writes the end of every audit log outside of the database.
     expect.stringContaining('audit log head'),
     expect.stringMatching(/^PostgreSQL stopped in /),
@@ -175,8 +175,8 @@ test('a start that cannot be says why and what to do, and leaves nothing running
   const program = createServer().listen(port, '127.0.0.1')
   await once(program, 'listening')
   await expect(start(home)).rejects.toThrow(
-    `Another program has port ${port} of 127.0.0.1. ` +
-      `End that one, or choose another port: PORT=${port + 1} npm start\n`,
+    `Another program uses port ${port} of 127.0.0.1. ` +
+      `End that program, or choose another port: PORT=${port + 1} npm start\n`,
   )
   program.close()
   await eventuallyGives(

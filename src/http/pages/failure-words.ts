@@ -12,8 +12,8 @@ const later: Said = {
   en: 'The service is unavailable for a moment. Try again later.',
 }
 const another: Said = {
-  fr: 'Cet opérateur ne prend pas ce paiement. Essayez avec un autre.',
-  en: 'This operator does not take this payment. Try another one.',
+  fr: 'Cet opérateur n’accepte pas ce paiement. Choisissez un autre opérateur.',
+  en: 'This operator does not accept this payment. Choose another operator.',
 }
 const unspecified: Said = {
   fr: 'Votre opérateur n’a pas confirmé ce paiement.',
@@ -28,12 +28,12 @@ export const failureWords: Readonly<Record<FailureReason, Said>> = {
     en: 'You did not confirm this payment in time.',
   },
   PAYER_NOT_FOUND: {
-    fr: 'Votre numéro n’a pas de compte chez cet opérateur. Vérifiez l’un et l’autre.',
-    en: 'Your number has no account with this operator. Check both.',
+    fr: 'Votre numéro n’a pas de compte chez cet opérateur. Vérifiez le numéro et l’opérateur.',
+    en: 'Your number has no account with this operator. Check the number and the operator.',
   },
   PAYER_NOT_ALLOWED: {
-    fr: 'Votre compte n’est pas autorisé à faire ce paiement. Voyez avec votre opérateur.',
-    en: 'Your account may not make this payment. Ask your operator.',
+    fr: 'Votre compte n’est pas autorisé à faire ce paiement. Contactez votre opérateur.',
+    en: 'Your account may not make this payment. Contact your operator.',
   },
   PAYER_INSUFFICIENT_FUNDS: { fr: 'Votre solde est insuffisant.', en: 'Your balance is too low.' },
   PAYER_LIMIT_REACHED: {
@@ -42,14 +42,14 @@ export const failureWords: Readonly<Record<FailureReason, Said>> = {
   },
   PAYER_BUSY: {
     fr: 'Votre téléphone traite une autre opération. Réessayez dans une minute.',
-    en: 'Your telephone is busy with something else. Try again in a minute.',
+    en: 'Your telephone is busy with another operation. Try again in a minute.',
   },
   PAYER_AUTH_FAILED: {
     fr: 'Le code que vous avez saisi est incorrect.',
     en: 'The code that you entered is wrong.',
   },
   PAYER_MISMATCH: {
-    fr: 'Payez avec le numéro que vous avez donné.',
+    fr: 'Payez avec le numéro que vous avez indiqué.',
     en: 'Pay with the number that you gave.',
   },
   PAYEE_NOT_FOUND: closed,
@@ -67,8 +67,8 @@ export const failureWords: Readonly<Record<FailureReason, Said>> = {
   OPERATION_NOT_SUPPORTED: another,
   INVALID_REQUEST: another,
   SAME_PARTIES: {
-    fr: 'Ce numéro est celui du commerçant. Payez avec le vôtre.',
-    en: 'This number is that of the merchant. Pay with your own.',
+    fr: 'C’est le numéro du commerçant. Payez avec votre propre numéro.',
+    en: 'This is the number of the merchant. Pay with your own number.',
   },
   DUPLICATE_WINDOW: {
     fr: 'Vous venez de faire le même paiement. Patientez avant de recommencer.',

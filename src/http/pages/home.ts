@@ -53,7 +53,7 @@ const words = {
     schema: 'Lire le schéma',
     status: 'État du service',
     phones: 'Téléphones des clients (simulateur)',
-    mail: 'Courrier du bac à sable',
+    mail: 'E-mails du bac à sable',
   },
   en: {
     title: 'Merchant payments',
@@ -62,7 +62,7 @@ const words = {
     schema: 'Read the schema',
     status: 'Service status',
     phones: "Customers' telephones (simulator)",
-    mail: 'Mail of the sandbox',
+    mail: 'E-mails of the sandbox',
   },
 } as const
 

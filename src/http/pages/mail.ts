@@ -9,8 +9,8 @@ import type { HttpBindings } from '../request.ts'
 import { languageOf, page } from './layout.ts'
 
 const words = {
-  fr: { title: 'Courrier du bac à sable', none: "Aucune lettre pour l'instant.", to: 'À' },
-  en: { title: 'Mail of the sandbox', none: 'No letters yet.', to: 'To' },
+  fr: { title: 'E-mails du bac à sable', none: "Aucun e-mail pour l'instant.", to: 'À' },
+  en: { title: 'E-mails of the sandbox', none: 'No e-mails yet.', to: 'To' },
 } as const
 
 const isLoopback = addressMatcher(['127.0.0.0/8', '::1'])

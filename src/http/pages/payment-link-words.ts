@@ -20,33 +20,34 @@ const fr = {
   promise: 'Vous confirmerez ensuite avec votre code secret. Ne le donnez à personne.',
   warning: 'Erreur\u{a0}: ',
   problems: {
-    amount: 'Écrivez un montant en francs, par exemple 5 000.',
-    amountLeast: `Le plus petit montant est ${least}.`,
-    amountMost: `Le plus grand montant est ${most}.`,
-    phone: 'Écrivez un numéro mobile du Mali, à 8 chiffres, par exemple 76 12 34 56.',
+    amount: 'Saisissez un montant en francs, par exemple 5 000.',
+    amountLeast: `Le montant minimum est de ${least}.`,
+    amountMost: `Le montant maximum est de ${most}.`,
+    phone: 'Saisissez un numéro mobile du Mali à 8 chiffres, par exemple 76 12 34 56.',
     operator: 'Choisissez votre opérateur.',
     down: (operator: Provider) =>
-      `${operator} ne répond pas en ce moment. Réessayez plus tard, ou prenez un autre opérateur.`,
+      `${operator} ne répond pas en ce moment. Réessayez plus tard, ou choisissez un autre opérateur.`,
     asked: (minutes: number) =>
-      'Ce numéro vient d’être sollicité plusieurs fois. Répondez à la demande reçue sur le téléphone, ' +
+      'Ce numéro vient de recevoir plusieurs demandes. Répondez à la demande sur le téléphone, ' +
       `ou réessayez ${minutes < 60 ? `dans ${minutes} min` : 'plus tard'}.`,
     crowd: 'Beaucoup de personnes paient en ce moment. Réessayez dans une minute.',
     nearby: (minutes: number) =>
-      'Depuis votre connexion, plusieurs paiements sont en cours. Terminez-les, ' +
+      'Plusieurs paiements sont déjà en cours depuis votre connexion. Terminez-les, ' +
       `ou réessayez dans ${minutes} min.`,
-    changed: 'Le montant vient de changer. Vérifiez-le, puis payez. Rien n’a été demandé.',
+    changed: 'Le montant vient de changer. Vérifiez-le, puis payez. Aucune demande n’a été envoyée.',
   },
   closed: {
     title: 'Ce lien n’accepte plus de paiement',
-    open: 'Vous pouvez payer par ce lien.',
-    expired: 'Sa date est passée.',
-    exhausted: 'Tous les paiements prévus ont été faits.',
+    open: 'Vous pouvez payer avec ce lien.',
+    expired: 'Il a expiré.',
+    exhausted: 'Il a reçu tous les paiements prévus.',
     inactive: 'Le commerçant l’a fermé.',
     ask: (merchant: string) => `Pour payer, demandez un nouveau lien à ${merchant}.`,
   } satisfies Closed,
   held: {
-    title: 'Toutes les places sont prises en ce moment',
-    text: (minutes: number) => `D’autres personnes sont en train de payer. Réessayez dans ${minutes} min.`,
+    title: 'D’autres paiements sont en cours',
+    text: (minutes: number) =>
+      `Ce lien n’accepte pas d’autre paiement pour l’instant. Réessayez dans ${minutes} min.`,
   },
   missing: {
     title: 'Cette page n’existe pas',
@@ -57,7 +58,7 @@ const fr = {
   large: { title: 'Formulaire illisible', text: 'Revenez à la page du lien et recommencez.' },
   waiting: {
     title: 'Confirmez sur votre téléphone',
-    asked: (operator: Provider, phone: string) => `Une demande de ${operator} arrive sur le ${phone}.`,
+    asked: (operator: Provider, phone: string) => `${operator} envoie une demande au ${phone}.`,
     code: 'Vérifiez le montant et entrez votre code secret.',
     turns: 'Revenez ici\u{a0}: cette page affichera votre reçu.',
     nothing: 'Rien ne s’affiche\u{a0}?',
@@ -70,7 +71,10 @@ const fr = {
     refresh: 'Actualiser cette page',
   },
   done: { title: 'Paiement effectué', print: 'Imprimer le reçu' },
-  reversed: { title: 'Paiement remboursé', text: 'Ce paiement a été annulé et rendu à votre compte.' },
+  reversed: {
+    title: 'Paiement remboursé',
+    text: 'Ce paiement a été annulé et remboursé sur votre compte.',
+  },
   failed: {
     title: 'Le paiement n’a pas abouti',
     again: 'Réessayer',
@@ -104,34 +108,34 @@ const en: typeof fr = {
   isDown: 'unavailable',
   pay: 'Pay',
   busy: 'One moment…',
-  promise: 'You will then confirm with your secret code. Give it to nobody.',
+  promise: 'You will then confirm with your secret code. Never share it.',
   warning: 'Error: ',
   problems: {
-    amount: 'Write an amount in francs, for example 5,000.',
+    amount: 'Enter an amount in francs, for example 5,000.',
     amountLeast: `The smallest amount is ${least}.`,
     amountMost: `The largest amount is ${most}.`,
-    phone: 'Write a mobile number of Mali, of 8 digits, for example 76 12 34 56.',
+    phone: 'Enter a mobile number of Mali with 8 digits, for example 76 12 34 56.',
     operator: 'Choose your operator.',
-    down: (operator) => `${operator} does not answer now. Try again later, or take another operator.`,
+    down: (operator) => `${operator} does not answer now. Try again later, or choose another operator.`,
     asked: (minutes) =>
-      'This number was asked several times just now. Answer the request on the telephone, ' +
+      'Several requests were just sent to this number. Answer the request on the telephone, ' +
       `or try again ${minutes < 60 ? `in ${minutes} min` : 'later'}.`,
     crowd: 'Many people are paying at this moment. Try again in a minute.',
     nearby: (minutes) =>
       `Several payments are under way from your connection. Finish them, or try again in ${minutes} min.`,
-    changed: 'The amount has just changed. Check it, then pay. Nothing was asked.',
+    changed: 'The amount has just changed. Check it, then pay. No request was sent.',
   },
   closed: {
-    title: 'This link takes no payment any more',
-    open: 'You can pay by this link.',
-    expired: 'Its date has passed.',
-    exhausted: 'All the payments it was for were made.',
+    title: 'This link no longer accepts payments',
+    open: 'You can pay with this link.',
+    expired: 'It has expired.',
+    exhausted: 'It has received all its payments.',
     inactive: 'The merchant closed it.',
     ask: (merchant) => `To pay, ask ${merchant} for a new link.`,
   },
   held: {
-    title: 'All places are being used right now',
-    text: (minutes) => `Other people are paying. Try again in ${minutes} min.`,
+    title: 'Other payments are under way',
+    text: (minutes) => `This link accepts no further payment for now. Try again in ${minutes} min.`,
   },
   missing: {
     title: 'This page does not exist',
@@ -142,34 +146,33 @@ const en: typeof fr = {
   large: { title: 'The form cannot be read', text: 'Go back to the page of the link and begin again.' },
   waiting: {
     title: 'Confirm on your telephone',
-    asked: (operator, phone) => `A request of ${operator} arrives on ${phone}.`,
+    asked: (operator, phone) => `${operator} sends a request to ${phone}.`,
     code: 'Check the amount and enter your secret code.',
     turns: 'Come back here: this page will show your receipt.',
-    nothing: 'Nothing to see?',
-    look: (operator) =>
-      `The telephone must be on, with a network. Look into the menu of ${operator} as well.`,
-    hosted: (operator) => `Go on at ${operator}`,
+    nothing: 'No request on your telephone?',
+    look: (operator) => `The telephone must be on, with a network. Also look in the menu of ${operator}.`,
+    hosted: (operator) => `Finish at ${operator}`,
     go: (operator) => `Continue at ${operator}`,
     hostedText: (operator) =>
-      `${operator} asks you to confirm on its page. Then you come back here, to your receipt.`,
+      `${operator} asks you to confirm on its page. Then it brings you back here, to your receipt.`,
     refresh: 'Refresh this page',
   },
   done: { title: 'Payment complete', print: 'Print the receipt' },
   reversed: {
-    title: 'Payment given back',
-    text: 'This payment was cancelled and given back to your account.',
+    title: 'Payment refunded',
+    text: 'This payment was cancelled and refunded to your account.',
   },
   failed: {
     title: 'The payment was not completed',
     again: 'Try again',
-    ask: (merchant) => `To pay, turn to ${merchant}.`,
+    ask: (merchant) => `To pay, contact ${merchant}.`,
     debited: 'Was your account debited?',
     late: 'Do not pay a second time: this page shows your receipt as soon as the operator confirms.',
   },
   receipt: {
     merchant: 'Merchant',
     about: 'For',
-    refunded: 'Given back',
+    refunded: 'Refunded',
     date: 'Date',
     phone: 'Telephone',
     operator: 'Operator',

@@ -85,7 +85,7 @@ function serve(route: RestRoute, prepared: Prepared): Work {
     const caller = await enter(ctx, {
       ...steps,
       caller: isPublic
-        ? skip('anybody may ask, also with a bad token')
+        ? skip('every client may ask, also with a bad token')
         : signIn(message.headers.authorization),
     })
     const request = await readRequest(caller, { route, message, params })

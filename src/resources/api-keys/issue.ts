@@ -11,7 +11,7 @@ import { locks } from '../../database/locks.ts'
 export interface Issuer {
   /** The expiry of the calling API key: no key that it issues expires later; null for a person. */
   expiresAt: Date | null
-  /** The member who signed in, or the member to whom the calling key was issued; null where unknown. */
+  /** The member who signed in, or the member that received the calling key; null where unknown. */
   memberId: number | null
 }
 

@@ -85,7 +85,7 @@ export const obstacles = {
   ROLE: 'The role of the caller cannot approve requests.',
   MAKER: 'The caller made the request, or received the secret of the API key that made it.',
   UNKNOWN_MAKER:
-    'The request was made with an API key that no known member received, so nobody can approve it. ' +
+    'The request was made with an API key that no known member received, so no member can approve it. ' +
     'Regenerate that key as a signed-in owner or admin, and make the request again.',
   NEW_MEMBER: 'The caller joined the team or received a higher role less than 24 hours ago.',
   DECIDED: 'The caller has already approved the request.',

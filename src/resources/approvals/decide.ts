@@ -156,7 +156,7 @@ function refusal(problem: Problem, subject: ApprovalSubjectKind): DomainError {
     case 'unknown_maker':
       return new DomainError(
         'FORBIDDEN',
-        'The request was made with an API key that no known member received, so nobody can approve it. ' +
+        'The request was made with an API key that no known member received, so no member can approve it. ' +
           `Reject this ${one}, regenerate the API key as a signed-in owner or admin, and ` +
           'make the request again.',
       )

@@ -27,7 +27,7 @@ const Beneficiary = builder.prismaNode('Beneficiary', {
   findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: beneficiaryId(id) } }),
   nullable: true,
   scope: ['beneficiaries'],
-  description: 'A saved payee, to whom payouts can be made.',
+  description: 'A saved payee for payouts.',
   fields: (t) => ({
     databaseId: t.expose('id', { type: 'SafeInt', description: 'The id of the beneficiary in REST.' }),
     name: t.exposeString('name', { description: 'The name of the payee, 1 to 200 characters.' }),

@@ -98,7 +98,7 @@ const PaymentLink = builder.prismaNode('PaymentLink', {
     expiresAt: t.expose('expiresAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'The moment after which nobody can pay; null when the link does not expire.',
+      description: 'The moment after which the link accepts no payment; null when it does not expire.',
     }),
     createdAt: t.expose('createdAt', {
       type: 'DateTime',
@@ -164,7 +164,7 @@ const CreatePaymentLinkInput = inputOf('CreatePaymentLinkInput', createLinkInput
       'The last part of the address of the page: 3 to 64 characters of a-z, 0-9 and inner ' +
       'dashes, unique in the whole service. Default: the service makes one.',
     usageLimit: 'Number of successful payments that the link accepts. Default: no limit.',
-    expiresAt: 'The moment in the future after which nobody can pay. Default: never.',
+    expiresAt: 'The moment in the future after which the link accepts no payment. Default: never.',
   },
 })
 
@@ -178,7 +178,7 @@ const UpdatePaymentLinkInput = inputOf('UpdatePaymentLinkInput', updateLinkInput
     amount: amountWords,
     currency: 'The currency: only `XOF`.',
     usageLimit: 'Number of successful payments that the link accepts.',
-    expiresAt: 'The moment in the future after which nobody can pay.',
+    expiresAt: 'The moment in the future after which the link accepts no payment.',
     isActive: 'False to close the link, true to open it again.',
   },
 })

@@ -15,8 +15,8 @@ const HaltReasonEnum = wordEnum<HaltReason>(
   'PaymentsOutHaltReason',
   {
     halted: 'A person halted payments out and must release them.',
-    restored: 'The database was restored from a backup, and nobody has accepted the restored state yet.',
-    unproven: 'The ledger was not checked for too long. Payments resume when the check succeeds.',
+    restored: 'The database was restored from a backup. Payments resume when an administrator accepts it.',
+    unproven: 'The ledger was not checked for too long. Payments resume when a check succeeds.',
   },
   'The reason why deposits, payouts and batches are halted.',
 )

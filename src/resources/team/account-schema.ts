@@ -145,7 +145,7 @@ builder.queryField('sessions', (t) =>
     scope: 'authenticated',
     description:
       'The sessions in which a member is signed in, newest first: of the caller, or of a ' +
-      'member whom the caller manages.',
+      'member that the caller manages.',
     args: {
       memberId: t.arg.id({
         description: 'The member: its global id, or its id in REST. Default: the caller.',
@@ -310,7 +310,7 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: 'authenticated',
     ownAccount: true,
-    description: 'Ends a session of the caller, or of a member whom the caller manages.',
+    description: 'Ends a session of the caller, or of a member that the caller manages.',
     errors: refusals('NOT_FOUND', 'FORBIDDEN'),
     args: { id: t.arg.id({ required: true, description: 'The `databaseId` of the session.' }) },
     resolve: (_root, { id }, ctx) => revokeSession(ctx, readSmallId('Session', id)).then(() => done),

@@ -29,7 +29,7 @@ export interface LiveSession {
 }
 
 /**
- * Lists the open sessions of a member: of the caller, or of a member whom the caller manages.
+ * Lists the open sessions of a member: of the caller, or of a member that the caller manages.
  * @param givenId id of the member; null: the caller
  * @throws DomainError FORBIDDEN, NOT_FOUND
  */
@@ -49,7 +49,7 @@ export async function listSessions(ctx: Context, givenId: number | null): Promis
 }
 
 /**
- * Ends a session of the caller, or of a member whom the caller manages. A repetition changes nothing.
+ * Ends a session of the caller, or of a member that the caller manages. A repetition changes nothing.
  * @throws DomainError NOT_FOUND, FORBIDDEN
  */
 export async function revokeSession(ctx: Context, id: number): Promise<void> {

@@ -36,7 +36,7 @@ export function phoneChooser(context: SimulatorContext, call: SimulatorCall): Re
 <h2>${say.waitingNumbers}</h2>
 <div class="card">${
     ringing.length === 0
-      ? html`<p class="soft">${say.nobodyWaits}</p>`
+      ? html`<p class="soft">${say.noPrompt}</p>`
       : html`<ul class="rows">${ringing.map(
           ([number, count]) =>
             html`<li><a href="${inLanguage(`/phone/${number}`, language)}">${spacedNumber(number)}</a>

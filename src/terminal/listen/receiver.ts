@@ -95,16 +95,16 @@ function problemOf(headers: IncomingHttpHeaders, body: Buffer, secret: Secret): 
   ]
   if (!id || !given('webhook-signature') || !given('x-service-signature')) return 'is not signed'
   if (!(Math.abs(Date.now() / 1_000 - seconds) <= toleranceS))
-    return 'is older than five minutes, or of a time to come'
+    return 'is older than five minutes, or from the future'
   const own = signedHeaders({ id, type }, body, { secret }, new Date(seconds * 1_000))
   const isOurs = (name: string, values: readonly string[]) =>
     values.some((value) => isEqual(value, own[name] ?? ''))
   if (!isOurs('webhook-signature', given('webhook-signature').split(' ')))
-    return 'webhook-signature is of another secret, or of other bytes'
+    return 'webhook-signature has another secret, or other bytes'
   const plain = [given('x-service-signature'), given('x-service-signature-next')]
   return isOurs('x-service-signature', plain)
     ? null
-    : 'X-Service-Signature is of another secret, or of other bytes'
+    : 'X-Service-Signature has another secret, or other bytes'
 }
 
 function isEqual(given: string, own: string): boolean {

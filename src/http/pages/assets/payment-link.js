@@ -1,4 +1,5 @@
-// What a page of a payment link does with JavaScript beyond what it does without.
+// The pages of a payment link work without JavaScript. This script adds the suggested operator, a guard
+// against a double press, the live update of a waiting payment, and the print button.
 const at = (query) => document.querySelector(query)
 
 const form = at('form')
@@ -6,7 +7,7 @@ if (form) {
   const phone = at('#phone')
   const suggested = at('#suggested')
   const ranges = form.dataset.ranges.split(',').map((pair) => pair.split('='))
-  // As the server suggests: the longest beginning that fits.
+  // The longest prefix that fits decides, as on the server.
   const suggest = () => {
     const number = phone.value.replace(/[\s().-]/g, '').replace(/^(\+|00)?223(?=\d{8}$)/, '')
     const fitting = ranges.filter(([prefix]) => number.startsWith(prefix))
@@ -21,7 +22,7 @@ if (form) {
     button.setAttribute('aria-disabled', 'true')
     button.textContent = button.dataset.busy
   })
-  // Who comes back to the page can press again.
+  // A payer who comes back to the page can press again.
   const idle = button.textContent
   addEventListener('pageshow', () => {
     button.removeAttribute('aria-disabled')

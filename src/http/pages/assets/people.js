@@ -1,5 +1,5 @@
-// What a page does that a letter leads to: it sends what the letter proves to GraphQL. What is wrong stands
-// beside its field, and the first such field has the cursor.
+// The script of the pages to which e-mails link: it sends the e-mail's token to GraphQL. A problem is shown
+// beside its field, and the first field with a problem gets the cursor.
 const at = (query) => document.querySelector(query)
 const form = at('form')
 const status = at('[role=status]')
