@@ -184,7 +184,9 @@ function assertOwn(merchantId: number): void {
 function lostByRestore(after: bigint, last: bigint): DomainError {
   const words = `The service was restored from a backup: events ${after + 1n} to ${last} are lost.`
   return new DomainError('INVALID_INPUT', `${words} Continue from the cursor ${after}.`, {
-    problems: [{ field: 'after', message: `was lost by a restore; continue from the cursor ${after}` }],
+    problems: [
+      { field: 'after', message: `is the cursor of a lost event: continue from the cursor ${after}` },
+    ],
   })
 }
 

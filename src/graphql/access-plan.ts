@@ -267,7 +267,7 @@ function conditionsOf(selection: SelectionNode, above: Demand['when']): Demand['
 }
 
 function tooLarge(): GraphQLError {
-  return new GraphQLError(`The document unfolds into more than ${limits.graphqlSelectionsMax} selections.`, {
+  return new GraphQLError(`The document has more than ${limits.graphqlSelectionsMax} fields and fragments.`, {
     extensions: { code: 'COST_EXCEEDED' },
   })
 }

@@ -77,7 +77,7 @@ export function checkShape(document: DocumentNode): void {
     function take({ set, within }: Part): void {
       for (const selection of set.selections) {
         selections += 1
-        bound('unfolds into', selections, limits.graphqlSelectionsMax, 'selections')
+        bound('has', selections, limits.graphqlSelectionsMax, 'fields and fragments')
         countDirectives(selection)
         if (selection.kind === Kind.FIELD) takeField(selection, within)
         else if (selection.kind === Kind.INLINE_FRAGMENT) take({ set: selection.selectionSet, within })
@@ -173,7 +173,7 @@ export function checkCost(
   if (root) walk(operation.selectionSet, root, 1, 1)
   if (cost <= limits.graphqlCostMax) return cost
   throw new GraphQLError(
-    `The operation may give ${cost} objects; at most ${limits.graphqlCostMax} are allowed.`,
+    `The operation may give ${cost} objects, more than ${limits.graphqlCostMax}. Ask for less at a time.`,
     {
       extensions: { code: 'COST_EXCEEDED', cost: { requested: cost, limit: limits.graphqlCostMax } },
     },

@@ -8,7 +8,7 @@ import { DomainError } from '../shared/errors.ts'
  * The longest `Idempotency-Key` (see docs/design/rules.md#idempotency), and the pause that a client makes
  * while the first request of its key runs.
  */
-const idempotencyKeyLengthMax = 255
+export const idempotencyKeyLengthMax = 255
 const idempotencyRetryS = 1
 
 /** The answer of a write, in a form that can be stored: a JSON body. */

@@ -325,7 +325,10 @@ function shownCause(error: GraphQLError): GraphQLError {
 }
 
 function tooMany(): GraphQLError {
-  return new GraphQLError(`A connection has at most ${webSocketOperationsMax} operations under way.`, {
-    extensions: { code: 'RATE_LIMITED' },
-  })
+  return new GraphQLError(
+    `A connection has at most ${webSocketOperationsMax} operations at a time. Let one end first.`,
+    {
+      extensions: { code: 'RATE_LIMITED' },
+    },
+  )
 }

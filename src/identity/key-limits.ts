@@ -80,16 +80,16 @@ export function orNone({
 export function narrow(key: KeyLimitSet, options: KeyLimitSet | null): KeyLimitSet | null {
   if (!options) return orNone(key)
   const isOver = (asked: Xof | null, most: Xof | null) => asked !== null && most !== null && asked > most
-  const over = (most: Xof | null) => `must be at most ${most}, as the API key is limited`
+  const over = (most: Xof | null) => `must be at most ${most}, which is the limit of the API key`
   const wider: Record<keyof KeyLimitSet, string | false> = {
     maxPerPayment: isOver(options.maxPerPayment, key.maxPerPayment) && over(key.maxPerPayment),
     maxPerDay: isOver(options.maxPerDay, key.maxPerDay) && over(key.maxPerDay),
     paymentMethods:
       options.paymentMethods?.every((method) => key.paymentMethods?.includes(method) ?? true) === false &&
-      `must be some of ${key.paymentMethods?.join(', ')}, as the API key is limited`,
+      `must be one or more of ${key.paymentMethods?.join(', ')}: the API key allows no other`,
     addresses:
       options.addresses?.every((entry) => !key.addresses || isWithin(entry, key.addresses)) === false &&
-      'must be within those that the API key is limited to',
+      'must be addresses that the API key allows',
   }
   const problems = Object.entries(wider).flatMap(([name, message]) =>
     message === false ? [] : [{ field: `limits.${name}`, message }],

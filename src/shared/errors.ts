@@ -20,7 +20,7 @@ export const refusals = {
   UNAUTHENTICATED: {
     status: 401,
     type: 'UnauthenticatedError',
-    message: 'The access token is missing, invalid or expired.',
+    message: 'The access token is missing, invalid or expired. Sign in again.',
   },
   CREDENTIALS_REJECTED: {
     status: 401,
@@ -30,19 +30,23 @@ export const refusals = {
   ACCOUNT_INACTIVE: {
     status: 403,
     type: 'AccountInactiveError',
-    message: 'This merchant account is inactive.',
+    message: 'This merchant account is inactive. Ask the people who run this service.',
   },
   ADDRESS_NOT_ALLOWED: {
     status: 403,
     type: 'AddressNotAllowedError',
-    message: 'Your IP address is not on the whitelist of this account.',
+    message: 'Your IP address is not on the whitelist of this account. An owner or admin can add it.',
   },
   SECOND_FACTOR_REQUIRED: {
     status: 401,
     type: 'SecondFactorRequiredError',
-    message: 'A code of your authenticator application is required to sign in.',
+    message: 'Your account has a second factor. Sign in with a code of your authenticator application.',
   },
-  FORBIDDEN: { status: 403, type: 'ForbiddenError', message: 'The token lacks a required scope.' },
+  FORBIDDEN: {
+    status: 403,
+    type: 'ForbiddenError',
+    message: 'The token lacks a required scope. Sign in for this scope.',
+  },
   LIMIT_EXCEEDED: {
     status: 403,
     type: 'LimitExceededError',
@@ -55,7 +59,11 @@ export const refusals = {
     type: 'MethodNotAllowedError',
     message: 'This path does not support the HTTP method.',
   },
-  BODY_TOO_LARGE: { status: 413, type: 'BodyTooLargeError', message: 'The request body is too large.' },
+  BODY_TOO_LARGE: {
+    status: 413,
+    type: 'BodyTooLargeError',
+    message: 'The request body is too large. Send less at a time.',
+  },
   MALFORMED_REQUEST: {
     status: 400,
     type: 'MalformedRequestError',
@@ -64,12 +72,12 @@ export const refusals = {
   HEADERS_TOO_LARGE: {
     status: 431,
     type: 'HeadersTooLargeError',
-    message: 'The URL and headers of the request are too large.',
+    message: 'The URL and headers of the request are too large. Send fewer of them.',
   },
   REQUEST_TIMEOUT: {
     status: 408,
     type: 'RequestTimeoutError',
-    message: 'The request took too long to arrive.',
+    message: 'The request took too long to arrive. Send it again.',
   },
   UNSUPPORTED_MEDIA_TYPE: {
     status: 415,
@@ -79,12 +87,12 @@ export const refusals = {
   DUPLICATE_REFERENCE: {
     status: 409,
     type: 'DuplicateReferenceError',
-    message: 'A transaction with this reference already exists.',
+    message: 'A transaction with this reference already exists. Use another reference for another payment.',
   },
   DUPLICATE_PAYOUT: {
     status: 409,
     type: 'DuplicatePayoutError',
-    message: 'A payout with this reference already exists.',
+    message: 'A payout with this reference already exists. Use another reference for another payout.',
   },
   LINK_CLOSED: {
     status: 410,
@@ -99,7 +107,7 @@ export const refusals = {
   SLUG_TAKEN: {
     status: 409,
     type: 'SlugTakenError',
-    message: 'Another payment link already uses this url_slug.',
+    message: 'Another payment link already uses this url_slug. Choose another one.',
   },
   ALREADY_MEMBER: {
     status: 409,
@@ -161,7 +169,7 @@ export const refusals = {
   PAYMENTS_OUT_HALTED: {
     status: 503,
     type: 'PaymentsOutHaltedError',
-    message: 'Payments out are halted while the ledger is checked. Nothing was recorded. Try again later.',
+    message: 'Payments out are halted at the moment. Nothing was recorded. Try again later.',
   },
   INTERNAL: {
     status: 500,
@@ -173,7 +181,11 @@ export const refusals = {
     type: 'OverloadedError',
     message: 'The service is busy. Try again in a moment.',
   },
-  SERVICE_DOWN: { status: 503, type: 'ServiceDownError', message: 'The service is not available now.' },
+  SERVICE_DOWN: {
+    status: 503,
+    type: 'ServiceDownError',
+    message: 'The service is not available now. Try again later.',
+  },
 } as const satisfies Record<string, RefusalRow>
 
 export type RefusalCode = keyof typeof refusals

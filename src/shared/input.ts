@@ -6,7 +6,7 @@ import { parsePhone } from './phone.ts'
 import { providers } from './providers.ts'
 
 /** Length of a reference (see docs/design/rules.md#bounds). */
-const referenceLengthMax = 100
+export const referenceLengthMax = 100
 
 /** Longest e-mail address that can be delivered to (RFC 5321). */
 const emailLengthMax = 254
@@ -144,7 +144,7 @@ export const truth = z.preprocess(
 /** The schema of the merchant's own name for a payment: 1 to 100 printable characters. */
 export const reference = text({ min: 1, max: referenceLengthMax }).refine(
   (value) => value !== '.' && value !== '..',
-  'must not be a dot or two: no address can name them',
+  'must not be "." or "..": the address of a payment cannot contain them',
 )
 
 export const currencyField = z.literal(currency, { error: `must be ${currency}` })

@@ -7,7 +7,10 @@ import { checkoutSettings, gsmaSettings } from '../config/operators.ts'
 import { fileSettings } from '../config/setting-files.ts'
 import { events } from '../events/catalogue.ts'
 import { authAttemptsMax } from '../identity/authenticate.ts'
+import { idempotencyKeyLengthMax } from '../http/idempotency.ts'
+import { payoutScheduleMaxMs } from '../resources/payouts/create.ts'
 import { refusals } from '../shared/errors.ts'
+import { referenceLengthMax } from '../shared/input.ts'
 import { limits } from '../shared/limits.ts'
 import { adminCommands, adminFlags } from './usage.ts'
 
@@ -49,9 +52,9 @@ function commandsPage(): string {
   return page(
     'Commands of administration',
     [
-      'Each runs as `npm run admin -- COMMAND`, beside the running service or without it, with the same',
-      '`DATA_DIR` or `DATABASE_URL`. The exit code is 0 when it is done, 1 when it was refused or a proof',
-      'failed, and 2 when the command was not understood. How they are used:',
+      'Run a command as `npm run admin -- COMMAND`, while the service runs or while it is stopped, with the',
+      'same `DATA_DIR` or `DATABASE_URL`. The exit code is 0 if the command succeeded, 1 if it was refused',
+      'or a proof failed, and 2 if the command does not exist or has a wrong flag. The guide is',
       '[administration](../guide/administration.md).',
     ].join('\n'),
     table(
@@ -62,7 +65,7 @@ function commandsPage(): string {
       ['Flag', 'Meaning'],
       adminFlags.map(({ call, does }) => [code(call), does]),
     ),
-    'What developers run (`npm test` and others): [contributing](../contributing.md).',
+    'The commands for developers, such as `npm test`: [contributing](../contributing.md).',
   )
 }
 
@@ -101,17 +104,19 @@ function configurationPage(): string {
   const head = ['Setting', 'If not set', 'Meaning']
   return page(
     'Configuration',
-    'The service reads environment variables at its start. A wrong one stops it with a sentence.\n' +
-      `${fileSettings.map(code).join(', ')} and all \`OPERATOR_...\` may be given as \`NAME_FILE\`: ` +
-      'the path of a file that holds the value.',
+    'The service reads these environment variables at its start. A wrong value stops the start, with a ' +
+      'sentence that says why.\n' +
+      `Instead of ${fileSettings.map(code).join(', ')} or an \`OPERATOR_...\` you can set \`NAME_FILE\` ` +
+      '(such as `SECRET_KEY_FILE`): the path of a file that contains the value.',
     table(head, settingRows(settings)),
     '## Operators',
     [
-      'X is A, B, C or D. In production an operator without `OPERATOR_X_DRIVER` is not connected; the',
-      'sandbox has all four. `OPERATOR_X_DRIVER` is `gsma-mm` (a prompt on the phone) or',
+      'In the names, X is A, B, C or D. In production an operator without `OPERATOR_X_DRIVER` is not',
+      'connected; the sandbox has all four. `OPERATOR_X_DRIVER` is `gsma-mm` (a prompt on the phone) or',
       '`checkout-session` (a hosted payment page).',
     ].join('\n'),
-    'How many calls one process makes. The sandbox reads these too, and allows more if they are not set.',
+    'These settings bound the calls of one process. The sandbox reads them too, and allows more if they ' +
+      'are not set.',
     table(head, settingRows(z.object(limitSettings), 'OPERATOR_X_')),
     'With the driver `gsma-mm`:',
     table(head, operator(gsmaSettings, 'OPERATOR_X_')),
@@ -125,10 +130,10 @@ function errorsPage(): string {
     'Errors',
     [
       'REST answers an error with its status and `{ "success": false, "message": "...", "request_id":',
-      '"..." }`; branch on the status. A GraphQL mutation returns a refusal as a type of its result, with',
-      '`code` and `message`; errors of the whole request stand in `errors`, with the code in',
-      '`extensions.code`. 429 and 503 say in `Retry-After` when another try makes sense. A refusal writes',
-      'nothing, except where the table says that it is recorded.',
+      '"..." }`. Your program should look at the status, because messages may change. A GraphQL mutation',
+      'returns a refusal as one of the types of its result, with `code` and `message`. Errors of the whole',
+      'request are in `errors`, with the code in `extensions.code`. 429 and 503 say in `Retry-After` when to',
+      'try again. A refusal writes nothing, except where the table says that it is recorded.',
     ].join('\n'),
     table(
       ['Code', 'REST', 'GraphQL type', 'Message'],
@@ -143,8 +148,9 @@ function errorsPage(): string {
     '- `errors: [{ field, message }]` (400; GraphQL `problems`): every wrong field, ' +
       'such as `recipients[3].amount`.\n' +
       '- `required_scopes` (403): the scopes that the token lacks.\n' +
-      '- `limit` (403): which limit of the API key or token it is.\n' +
-      '- `existing_transaction`, `existing_payout` (409): `id` and `status` of what has this reference.',
+      '- `limit` (403): the limit of the API key or token that the payment exceeds.\n' +
+      '- `existing_transaction`, `existing_payout` (409): `id` and `status` of the payment with ' +
+      'this reference.',
   )
 }
 
@@ -152,9 +158,9 @@ function eventsPage(): string {
   return page(
     'Events',
     [
-      'An endpoint names the events that it wants (see [webhooks](../guide/webhooks.md)). `data` has the',
-      'fields that are listed, where they apply to the event. Every delivery also has `id`, `event`,',
-      '`sequence`, `merchant_id` and `timestamp`.',
+      'A webhook endpoint receives the events that you name when you register it (see',
+      '[webhooks](../guide/webhooks.md)). `data` has the fields of the table, without those that have no',
+      'value. Every delivery also has `id`, `event`, `sequence`, `merchant_id` and `timestamp`.',
     ].join('\n'),
     table(
       ['Event', 'Sent when', 'Fields of `data`'],
@@ -164,7 +170,7 @@ function eventsPage(): string {
         webhook.map(code).join(', '),
       ]),
     ),
-    '`test` is the sample of `POST /webhooks/{id}/test`; it is not part of the log.',
+    '`POST /webhooks/{id}/test` sends the sample event `test`, which is not part of the log.',
   )
 }
 
@@ -177,7 +183,10 @@ function limitsPage(): string {
     ['Smallest collection', francs(limits.collectAmountMinXof)],
     ['Smallest deposit, payout or recipient of a batch', francs(limits.disburseAmountMinXof)],
     ['Largest collection or deposit', francs(limits.amountMaxXof)],
-    ['Largest payout', francs(limits.payoutAmountMaxXof)],
+    ['Largest payout or recipient of a batch', francs(limits.payoutAmountMaxXof)],
+    ['Time of a scheduled payout', `at most ${payoutScheduleMaxMs / (1_440 * minute)} days ahead`],
+    ['Length of `reference`', `1 to ${referenceLengthMax} characters`],
+    ['Length of `Idempotency-Key`', `1 to ${idempotencyKeyLengthMax} characters`],
     ['Sign-ins by API key', `${authAttemptsMax} in ${limits.authWindowMs / minute} minutes per key`],
     [
       'Lifetime of a token',
@@ -188,37 +197,38 @@ function limitsPage(): string {
       'Time until a payment that waits for approval is cancelled',
       `${limits.approvalLifetimeMs / (1_440 * minute)} days`,
     ],
-    ['Longest answer of `POST /deposit`', `${limits.depositWaitMs / 1_000} seconds`],
+    ['Answer of `POST /deposit`', `within ${limits.depositWaitMs / 1_000} seconds`],
     ['Page of a list', `1 to ${limits.pageSizeMax}, ${limits.pageSizeDefault} if not given`],
-    ['Recipients of a batch, and of one call', String(limits.batchRecipientsMax)],
+    ['Recipients of a batch', limits.batchRecipientsMax.toLocaleString('en')],
     ['Body of a request', bytes(limits.bodyMaxBytes)],
     ['Body of a request with recipients', bytes(limits.recipientsBodyMaxBytes)],
     ['Webhook endpoints of a merchant', String(limits.webhooksPerMerchantMax)],
     ['Answer of a webhook endpoint', `within ${limits.webhookDeadlineMs / 1_000} seconds`],
     ['API keys of a merchant', String(limits.apiKeysMax)],
     ['Password', `${limits.passwordLengthMin} to ${limits.passwordLengthMax} characters`],
-    ['Session of a person without a request', `${limits.sessionIdleMs / minute} minutes`],
+    ['Time without a request that ends the session of a person', `${limits.sessionIdleMs / minute} minutes`],
     ['Sessions of one person', String(limits.sessionsPerMemberMax)],
+    ['Name of a beneficiary', `1 to ${limits.beneficiaryNameLengthMax} characters`],
     ['Length of a description', `${limits.descriptionLengthMax} characters`],
     ['Address of a payment link', `${limits.linkSlugLengthMin} to ${limits.linkSlugLengthMax} characters`],
-    ['Objects that one GraphQL operation may give', String(limits.graphqlCostMax)],
-    ['Fields and fragments of a GraphQL document', String(limits.graphqlSelectionsMax)],
+    ['Objects that one GraphQL operation may give', limits.graphqlCostMax.toLocaleString('en')],
+    ['Fields and fragments of a GraphQL document', limits.graphqlSelectionsMax.toLocaleString('en')],
     ['Subscriptions of one token', String(limits.subscriptionsPerTokenMax)],
-    ['Subscriptions of a merchant', String(limits.subscriptionsPerMerchantMax)],
+    ['Subscriptions of a merchant', limits.subscriptionsPerMerchantMax.toLocaleString('en')],
     ['WebSocket connections of one token', String(limits.webSocketsPerTokenMax)],
   ]
   return page(
     'Limits',
     [
-      'These do not depend on settings. How many requests may come in a second or minute:',
-      '`RATE_LIMIT_...` in [configuration](configuration.md). Each answer of a limited path says what is',
-      'left (`RateLimit-Policy`, `RateLimit`), each GraphQL answer what it took (`extensions.cost`); 429',
-      'has `Retry-After`.',
+      'These limits do not depend on settings. The settings `RATE_LIMIT_...` limit the number of requests in',
+      'a second or minute: see [configuration](configuration.md). The headers `RateLimit-Policy` and',
+      '`RateLimit` of an answer say how many requests are left. `extensions.cost` of a GraphQL answer says',
+      'how many objects it counted. A 429 says in `Retry-After` when to try again.',
     ].join('\n'),
     table(['Limit', 'Value'], rows),
     [
-      'Requests are counted in the database, in windows that begin with the first request. While the',
-      'database does not answer, each process counts by itself.',
+      'All nodes count requests together, in the database. A window begins with its first request. While the',
+      'database does not answer, each process counts its own requests.',
     ].join('\n'),
   )
 }

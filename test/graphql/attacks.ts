@@ -150,7 +150,7 @@ const own: GraphqlAttack[] = [
   {
     name: 'fragments that double',
     request: asks(doublingFragments()),
-    refusal: costs(/5000 selections|side by side/),
+    refusal: costs(/5000 fields and fragments|side by side/),
   },
   {
     name: 'lists in lists in lists',

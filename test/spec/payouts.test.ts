@@ -148,7 +148,7 @@ describe('the reference of a payout', () => {
     expect(others.map(({ status }) => status)).toEqual([409, 409, 409])
     expect(others[2]?.body).toEqual({
       success: false,
-      message: 'A payout with this reference already exists.',
+      message: 'A payout with this reference already exists. Use another reference for another payout.',
       request_id: expect.any(String),
       existing_payout: { id, status: 'pending' },
     })

@@ -65,13 +65,13 @@ function gather(message: IncomingMessage, parser: BusboyInstance, { resolve, rej
   const refuse = (field: string, problem: string) => reject(invalidInput([{ field, message: problem }]))
   parser.on('field', (name, text, _nameCut, isCut) => {
     if (isCut) refuse(name, 'is too long')
-    else if (texts.has(name)) refuse(name, 'is there twice')
+    else if (texts.has(name)) refuse(name, 'occurs twice')
     else if (text !== '') texts.set(name, text)
   })
   parser.on('file', (name, file) => {
     file.on('error', () => reject(malformed()))
     if (name !== 'file') return void file.resume()
-    if (++files > 1) refuse('file', 'is there twice: send one file at a time')
+    if (++files > 1) refuse('file', 'occurs twice: send one file at a time')
     file.on('limit', () => reject(new DomainError('BODY_TOO_LARGE')))
     file.on('data', (part: Buffer) => {
       if (files === 1) append(store, part)

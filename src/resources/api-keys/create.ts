@@ -25,8 +25,8 @@ export const createApiKeyInput = z.object({
     .min(1, 'must name a scope')
     .transform((names) => [...new Set(names)]),
   expiresAt: time
-    .refine((at) => at.getTime() > Date.now(), 'must lie ahead')
-    .refine((at) => at.getTime() <= Date.now() + apiKeyLifetimeMaxMs, 'must lie within ten years')
+    .refine((at) => at.getTime() > Date.now(), 'must be in the future')
+    .refine((at) => at.getTime() <= Date.now() + apiKeyLifetimeMaxMs, 'must be at most ten years ahead')
     .nullish(),
   limits: keyLimitsInput.nullish(),
 })

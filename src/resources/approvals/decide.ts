@@ -13,7 +13,7 @@ import type { ApprovalSubjectKind } from './subjects.ts'
 
 const rejectionReasonLengthMax = 200
 
-const digits = 'must be the 64 hexadecimal digits of the approval that you saw'
+const digits = 'must be the digest of the approval that you saw: 64 hexadecimal digits'
 const approveInput = z.object({ digest: z.string(digits).regex(/^[0-9a-f]{64}$/i, digits) })
 const rejectInput = z.object({ reason: text({ min: 1, max: rejectionReasonLengthMax }) })
 

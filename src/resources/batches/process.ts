@@ -92,7 +92,10 @@ export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Prom
       throw invalidInput([{ field: 'recipients', message: 'must not be empty' }])
     case 'unconnected':
       throw invalidInput([
-        { field: 'recipients', message: 'include an operator that is no longer connected' },
+        {
+          field: 'recipients',
+          message: 'include an operator that is not connected any more: make a new batch without it',
+        },
       ])
     case 'beyond_operators':
       throw beyondKeyLimit(actor.keyLimits, 'paymentMethods')

@@ -19,7 +19,7 @@ import { paymentOutTypes, recordsPaymentsOut } from '../record-payment.ts'
 import type { PayoutStatus } from './states.ts'
 
 /** Largest time between now and the scheduled day of a payout (see docs/design/rules.md#payouts). */
-const payoutScheduleMaxMs = 366 * 24 * 3_600_000
+export const payoutScheduleMaxMs = 366 * 24 * 3_600_000
 
 const method = z
   .enum(providers, {
@@ -59,7 +59,7 @@ export const createPayoutInput = z
     paymentMethod: method.nullish(),
     destinationPhone: phone.nullish(),
     destinationAccount: z
-      .custom<null>((value) => value == null, 'is not yet supported')
+      .custom<null>((value) => value == null, 'is not yet supported: leave it out')
       .meta({ graphql: 'String' })
       .optional(),
     beneficiaryId: smallIdOf('Beneficiary').nullish(),
@@ -174,12 +174,12 @@ async function findDestination(ctx: Context, input: Input): Promise<Destination>
     paymentMethod != null &&
       paymentMethod !== provider && {
         field: 'paymentMethod',
-        message: 'differs from that of the beneficiary',
+        message: 'differs from that of the beneficiary: leave it out',
       },
     destinationPhone != null &&
       destinationPhone !== account && {
         field: 'destinationPhone',
-        message: 'differs from that of the beneficiary',
+        message: 'differs from that of the beneficiary: leave it out',
       },
   ]
   const found = problems.filter((problem) => problem !== false)

@@ -82,7 +82,7 @@ export function readWebhookUrl(text: string, mode: AddressRules['mode']): URL {
   if (!url || !['http:', 'https:'].includes(url.protocol)) {
     throw new AddressRefused('must be an http or https address')
   }
-  if (url.username || url.password) throw new AddressRefused('must not carry credentials')
+  if (url.username || url.password) throw new AddressRefused('must not contain a user name or a password')
   if (mode === 'production') {
     if (url.protocol !== 'https:') throw new AddressRefused('must begin with https://')
     const port = Number(url.port || 443)

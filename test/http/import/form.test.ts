@@ -75,7 +75,7 @@ test('a file of 5 MiB, to the byte; not one more', async () => {
 test('two files that would not fit into one', async () => {
   const half = new Blob(['a'.repeat(limits.recipientsBodyMaxBytes / 2 + 10_000)])
   const { status, told } = await send(form(['file', half], ['file', half]))
-  expect([status, told.message]).toEqual([400, expect.stringContaining('file is there twice')])
+  expect([status, told.message]).toEqual([400, expect.stringContaining('file occurs twice')])
 })
 
 describe('what is no such form is refused', () => {
@@ -108,8 +108,8 @@ describe('what is no such form is refused', () => {
     ],
     ['no file', form(['title', 'x']), {}, 400, 'file is required'],
     ['a text in its place', form(['file', 'nom;montant']), {}, 400, 'file is required'],
-    ['two files', form(['file', table], ['file', table]), {}, 400, 'file is there twice'],
-    ['a text twice', form(['title', 'x'], ['title', 'y'], ['file', table]), {}, 400, 'title is there twice'],
+    ['two files', form(['file', table], ['file', table]), {}, 400, 'file occurs twice'],
+    ['a text twice', form(['title', 'x'], ['title', 'y'], ['file', table]), {}, 400, 'title occurs twice'],
     ['a text without end', form(['title', 'x'.repeat(3_000)], ['file', table]), {}, 400, 'title is too long'],
     [
       'fields without end',
