@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The bounds of the calls to one operator (see docs/design/operators.md#how-much-is-asked-at-once). */
+/** The bounds of the calls to one operator (see docs/design/operators.md#calls-at-once). */
 export interface OperatorLimits {
   /** Concurrent payment calls that a customer waits for. */
   interactiveMax: number
