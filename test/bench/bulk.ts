@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../../src/shared/limits.ts'
+import { type BulkMerchant, cancelBatch, openDraft, payees, processBatch } from '../kit/money-bulk.ts'
 import { startChild } from './child.ts'
 import { numbered } from './collect.ts'
 import type { BenchFixture } from './fixture.ts'
@@ -14,6 +15,7 @@ const recipients = limits.batchRecipientsMax
 export const bulk: Workload = async (fixture) => {
   const product = await startProduct(fixture, 1)
   const { owner } = fixture
+  const payer = await firstMerchant(fixture)
   await owner.query(
     `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
      SELECT id, 'funding:bench-' || id, 'fund', 'funding', 'available', 900000000000, now() FROM merchant`,
@@ -48,20 +50,15 @@ export const bulk: Workload = async (fixture) => {
             processes: [product.pid],
             goal: { ratioMin: 0.4 },
             prepare: async () => {
-              batch = await makeDraft(fixture)
+              batch = await openDraft(owner, payer, payees(recipients, { provider: 'OperatorD' }))
             },
             async measure(seconds) {
               const begun = performance.now()
-              await owner.query(
-                `SELECT process_batch(1, k.id, k.version, 'api_key:1', $1, 604800000,
-                   enum_range(NULL::provider), NULL, NULL, NULL, NULL)
-                 FROM api_key k WHERE k.merchant_id = 1`,
-                [batch],
-              )
+              await processBatch(owner, payer, batch)
               await sleep(seconds * 1_000)
               const operations = await paid(fixture, batch)
               const value = operations / ((performance.now() - begun) / 1_000)
-              await owner.query('SELECT cancel_batch(1, $1)', [batch])
+              await cancelBatch(owner, payer, batch)
               await numbered(fixture)
               return { value, operations, p99Ms: Number.NaN }
             },
@@ -134,13 +131,11 @@ async function paid({ owner }: BenchFixture, batch: number): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-async function makeDraft({ owner }: BenchFixture): Promise<number> {
-  const { rows } = await owner.query<{ id: number }>(
-    `SELECT made.batch_id AS id FROM api_key k, LATERAL create_batch(1, k.id, k.version, 'api_key:1', NULL,
-       NULL, NULL, array_fill('Awa'::text, ARRAY[$1::int]), array_fill('+22370000001'::text, ARRAY[$1::int]),
-       array_fill(1000::bigint, ARRAY[$1::int]), array_fill('OperatorD'::provider, ARRAY[$1::int])) AS made
-     WHERE k.merchant_id = 1`,
-    [recipients],
+/** The first merchant of the product, by its key. */
+async function firstMerchant({ owner }: BenchFixture): Promise<BulkMerchant> {
+  const { rows } = await owner.query<BulkMerchant>(
+    'SELECT merchant_id AS "merchantId", id AS "apiKeyId" FROM api_key WHERE merchant_id = 1 AND version = 1',
   )
-  return rows[0]?.id ?? 0
+  if (!rows[0]) throw new Error('The first merchant has no key.')
+  return rows[0]
 }

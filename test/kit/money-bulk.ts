@@ -1,4 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
+import { appendRecipients } from '../../src/resources/batches/add-recipients.ts'
+import { cancelOpenBatch } from '../../src/resources/batches/cancel.ts'
+import { insertBatch } from '../../src/resources/batches/create.ts'
+import { processDraft } from '../../src/resources/batches/process.ts'
 import { beginRecipients as runBeginRecipients } from '../../src/resources/batches/send.ts'
 import { settleRecipients as runSettleRecipients } from '../../src/resources/batches/settle.ts'
 import type { RecipientStatus } from '../../src/resources/batches/states.ts'
@@ -9,6 +14,9 @@ import type { EndedDisbursement } from './money-out.ts'
 
 type Client = pg.Pool | pg.PoolClient
 
+/** Who asks: a merchant by its key. */
+export type BulkMerchant = Pick<SignedInMerchant, 'merchantId' | 'apiKeyId'>
+
 /** Somebody to be paid, as the service hands them over: 1,000 francs by OperatorA. */
 export interface Payee {
   name?: string
@@ -17,13 +25,18 @@ export interface Payee {
   provider?: Provider
 }
 
-function columnsOf(recipients: readonly Payee[]): unknown[] {
-  return [
-    recipients.map(({ name }) => name ?? 'Awa'),
-    recipients.map(({ account }) => account ?? '+22370000001'),
-    recipients.map(({ amount }) => amount ?? 1_000n),
-    recipients.map(({ provider }) => provider ?? 'OperatorA'),
-  ]
+function columnsOf(recipients: readonly Payee[]) {
+  return {
+    names: recipients.map(({ name }) => name ?? 'Awa'),
+    accounts: recipients.map(({ account }) => account ?? '+22370000001'),
+    amounts: recipients.map(({ amount }) => amount ?? 1_000n),
+    methods: recipients.map(({ provider }) => provider ?? 'OperatorA'),
+  }
+}
+
+/** The key of a merchant, in the version that it was made in. */
+function credentialOf({ merchantId, apiKeyId }: BulkMerchant) {
+  return { merchant: merchantId, credential: apiKeyId, credentialVersion: 1 }
 }
 
 /** So many of a kind. */
@@ -31,43 +44,49 @@ export function payees(count: number, more: Payee = {}): Payee[] {
   return Array.from({ length: count }, () => more)
 }
 
-/** Runs `create_batch` itself. @param more.retried makes one of those who failed there */
+/**
+ * Runs `create_batch` itself.
+ * @param more.retried makes one of those who failed there
+ * @param more.seed of the recipients' identities; left out, a random one
+ */
 export async function createBatch(
   pool: Client,
-  merchant: SignedInMerchant,
+  merchant: BulkMerchant,
   recipients: readonly Payee[],
-  more: { retried?: number; effect?: string; version?: number } = {},
+  more: { retried?: number; effect?: string; version?: number; seed?: string } = {},
 ): Promise<{ outcome: string; batchId: number | null } | undefined> {
-  const { rows } = await pool.query<{ outcome: string; batchId: number | null }>(
-    `SELECT outcome, batch_id AS "batchId"
-     FROM create_batch($1, $2, $3, $4, $5, NULL, NULL, $6, $7, $8, $9::provider[], $10)`,
-    [
-      merchant.merchantId,
-      merchant.apiKeyId,
-      more.version ?? 1,
-      `api_key:${merchant.apiKeyId}`,
-      more.effect ?? null,
-      ...columnsOf(recipients),
-      more.retried ?? null,
-    ],
-  )
-  return rows[0]
+  const [row] = await insertBatch(pool, {
+    ...credentialOf(merchant),
+    credentialVersion: more.version ?? 1,
+    maker: `api_key:${merchant.apiKeyId}`,
+    operationId: more.effect,
+    title: null,
+    method: null,
+    ...columnsOf(recipients),
+    retried: more.retried,
+    seed: more.seed ?? randomUUID(),
+  })
+  return row
 }
 
 /** Runs `add_recipients` itself. */
 export async function addRecipients(
   pool: Client,
-  merchant: SignedInMerchant,
+  merchant: BulkMerchant,
   id: number,
   recipients: readonly Payee[],
   effect: string | null = null,
 ): Promise<string | undefined> {
-  const { merchantId, apiKeyId } = merchant
-  const { rows } = await pool.query<{ outcome: string }>(
-    'SELECT outcome FROM add_recipients($1, $2, 1, $3, $4, $5, $6, $7, $8, $9::provider[], 10000)',
-    [merchantId, apiKeyId, `api_key:${apiKeyId}`, effect, id, ...columnsOf(recipients)],
-  )
-  return rows[0]?.outcome
+  const [row] = await appendRecipients(pool, {
+    ...credentialOf(merchant),
+    adder: `api_key:${merchant.apiKeyId}`,
+    operationId: effect,
+    batch: id,
+    ...columnsOf(recipients),
+    countMax: 10_000,
+    seed: randomUUID(),
+  })
+  return row?.outcome
 }
 
 export const allProviders: readonly Provider[] = ['OperatorA', 'OperatorB', 'OperatorC', 'OperatorD']
@@ -75,22 +94,29 @@ export const allProviders: readonly Provider[] = ['OperatorA', 'OperatorB', 'Ope
 /** Runs `process_batch` itself: of no token, with no cap. */
 export async function processBatch(
   pool: Client,
-  merchant: SignedInMerchant,
+  merchant: BulkMerchant,
   id: number,
   connected = allProviders,
 ): Promise<string | undefined> {
-  const { rows } = await pool.query<{ outcome: string }>(
-    `SELECT outcome
-     FROM process_batch($1, $2, 1, $3, $4, 604800000, $5::provider[], NULL, NULL, NULL, NULL)`,
-    [merchant.merchantId, merchant.apiKeyId, `api_key:${merchant.apiKeyId}`, id, connected],
-  )
-  return rows[0]?.outcome
+  const [row] = await processDraft(pool, {
+    ...credentialOf(merchant),
+    asker: `api_key:${merchant.apiKeyId}`,
+    batch: id,
+    approvalMs: 604_800_000,
+    connected,
+    paymentMax: null,
+    operators: null,
+    token: null,
+    dayMax: null,
+    address: '',
+  })
+  return row?.outcome
 }
 
 /** A draft. @returns its id */
 export async function openDraft(
   pool: Client,
-  merchant: SignedInMerchant,
+  merchant: BulkMerchant,
   recipients: readonly Payee[],
 ): Promise<number> {
   const made = await createBatch(pool, merchant, recipients)
@@ -101,7 +127,7 @@ export async function openDraft(
 /** One under way, of which nobody was sent yet. @returns its id */
 export async function openBatch(
   pool: Client,
-  merchant: SignedInMerchant,
+  merchant: BulkMerchant,
   recipients: readonly Payee[],
 ): Promise<number> {
   const id = await openDraft(pool, merchant, recipients)
@@ -166,12 +192,20 @@ export async function settleRecipients(
 }
 
 /** Runs `cancel_batch` itself; null where the merchant has no such batch. */
-export async function cancelBatch(pool: Client, merchantId: number, id: number) {
-  const { rows } = await pool.query<{ moved: boolean; was: string; status: string }>(
-    'SELECT moved, was, status FROM cancel_batch($1, $2)',
-    [merchantId, id],
-  )
-  return rows[0] ?? null
+export async function cancelBatch(pool: Client, merchant: BulkMerchant, id: number) {
+  const [row] = await cancelOpenBatch(pool, {
+    ...credentialOf(merchant),
+    batch: id,
+    becomes: null,
+    why: {},
+    address: '',
+  })
+  return row ?? null
+}
+
+/** Cancels every batch that has not ended, also those of merchants that are no longer active. */
+export async function cancelAllBatches(pool: pg.Pool): Promise<void> {
+  await pool.query('SELECT cancel_batch(merchant_id, id) FROM batch ORDER BY id')
 }
 
 /** The recipients of a batch in their order. */

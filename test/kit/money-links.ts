@@ -1,4 +1,6 @@
+import { randomBytes, randomUUID } from 'node:crypto'
 import type pg from 'pg'
+import { collectByLink } from '../../src/resources/payment-links/pay.ts'
 
 /** How a link is made here: 5,000 francs, any number of times. */
 export interface LinkTerms {
@@ -22,7 +24,7 @@ export async function openLink(owner: pg.Pool, merchantId: number, terms: LinkTe
 
 export interface AttemptInput {
   outcome: 'made' | 'closed' | 'changed' | 'held' | 'crowded' | 'asked' | 'nobody'
-  availability?: string
+  availability: string
   id: bigint
 }
 
@@ -37,13 +39,24 @@ export async function payBy(
   shown = 5_000,
   { phone = '+22370000001', asked = 1_000_000 } = {},
 ): Promise<AttemptInput> {
-  const { rows } = await pool.query<AttemptInput>(
-    `SELECT outcome, availability, transaction_id AS id
-     FROM collect_by_link($1, 'OperatorA', $4, $2, $3, '{}', 86400000, 30000, 12000, ARRAY[$5::int],
-       '{3600000}')`,
-    [link, shown, `by-link-${(made += 1)}`, phone, asked],
-  )
-  return rows[0] ?? { outcome: 'nobody', id: 0n }
+  const [row] = await collectByLink(pool, {
+    link,
+    operator: 'OperatorA',
+    phone,
+    shown,
+    reference: `by-link-${(made += 1)}`,
+    request: {},
+    lifetimeMs: 86_400_000,
+    fenceMs: 30_000,
+    firstCheckMs: 12_000,
+    askedMax: [asked],
+    askedMs: [3_600_000],
+    identity: randomUUID(),
+    // Each visitor is another, so that none holds more slots than one address may.
+    visitor: randomBytes(32),
+  })
+  if (!row) return { outcome: 'nobody', availability: '', id: 0n }
+  return { outcome: row.outcome, availability: row.availability, id: row.transactionId ?? 0n }
 }
 
 /** What a link counts, and what somebody who comes now hears. */

@@ -1,5 +1,7 @@
 import type pg from 'pg'
+import { platformRecording } from '../../src/audit/audit-log.ts'
 import type { SqlConnection } from '../../src/database/sql-function.ts'
+import { cancelPendingPayout } from '../../src/resources/payouts/cancel.ts'
 import { createPayouts as runCreatePayouts } from '../../src/resources/payouts/create.ts'
 import { beginPayouts as runBeginPayouts } from '../../src/resources/payouts/send.ts'
 import { settlePayouts as runSettlePayouts } from '../../src/resources/payouts/settle.ts'
@@ -204,15 +206,26 @@ export async function settlePayouts(
 /** Runs `cancel_payout` itself; null where the merchant has no such payout. */
 export async function cancelPayout(
   pool: SqlConnection,
-  merchantId: number,
+  { merchantId, apiKeyId }: SignedInMerchant,
   id: bigint,
 ): Promise<EndedDisbursement | null> {
-  const { rows } = await pool.query<EndedDisbursement>(
-    `SELECT moved, status FROM cancel_payout($1, $2,
-       ROW($1, 'platform', NULL, NULL, 'terminal', 'test')::audit_recording)`,
-    [merchantId, id],
+  const [row] = await cancelPendingPayout(pool, {
+    merchant: merchantId,
+    payout: id,
+    recording: platformRecording(merchantId, 'test'),
+    credential: apiKeyId,
+    credentialVersion: 1,
+    address: '',
+  })
+  return row ? { moved: row.moved === true, status: row.status } : null
+}
+
+/** Cancels every payout that waits, also those of merchants that are no longer active. */
+export async function cancelAllPayouts(pool: pg.Pool): Promise<void> {
+  await pool.query(
+    `SELECT cancel_payout(merchant_id, id,
+       ROW(merchant_id, 'platform', NULL, NULL, 'terminal', 'test')::audit_recording) FROM payout`,
   )
-  return rows[0] ?? null
 }
 
 /** Runs `reverse_disbursements` itself. @returns which of the causes moved */

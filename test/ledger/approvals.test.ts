@@ -221,7 +221,7 @@ test('approve, reject, cancel and expire when it expires: each payout has one en
         decide(one, id, 'approved', from),
         decide(two, id),
         n % 3 === 0 ? decide(three, id, 'rejected', other.pool) : null,
-        n % 4 === 0 ? cancelPayout(pool, merchantId, id) : null,
+        n % 4 === 0 ? cancelPayout(pool, merchant, id) : null,
       ])
       expect(outcomes.filter((outcome) => outcome === undefined)).toEqual([])
       while ((await statusOf(id)) === 'pending pending') await decide(two, id)

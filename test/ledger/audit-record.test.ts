@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { proveRecent } from '../../src/ledger/audit.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
-import { balanceOf, fundedMerchant, openCollection } from '../kit/money.ts'
+import { balanceOf, fundedMerchant, fundMerchant, openCollection } from '../kit/money.ts'
 
 /** Over large books the note sums as many rows as the proof read. */
 test('a note of the proof that takes longer than an ordinary answer is waited for', async () => {
@@ -33,7 +33,7 @@ async function lateBooks(...late: readonly string[]) {
   await settleDown(db)
   const writer = await db.owner.connect()
   await writer.query('BEGIN')
-  await writer.query(`SELECT fund_merchant($1, 'funding:slow', 7)`, [merchant.merchantId])
+  await fundMerchant(writer, merchant.merchantId, 7n)
   for (const statement of late) await writer.query(statement, [merchant.merchantId, open.transactionId])
   const other = await fundedMerchant(pool, 5_000n)
   await openCollection(pool, other)

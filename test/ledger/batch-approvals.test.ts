@@ -118,7 +118,7 @@ test('approve, reject, cancel and expire when it expires: each batch has one end
         decide(one, id, 'approved', n % 2 ? pool : other.pool),
         decide(two, id, 'approved'),
         n % 3 === 0 ? decide(three, id, 'rejected', other.pool) : null,
-        n % 4 === 0 ? cancelBatch(pool, merchantId, id) : null,
+        n % 4 === 0 ? cancelBatch(pool, merchant, id) : null,
       ])
       expect(outcomes.filter((outcome) => outcome === undefined)).toEqual([])
       while ((await statusOf(id)) === 'pending_approval pending') await decide(two, id, 'approved')

@@ -11,6 +11,7 @@ import { fundedMerchant, problemsOf } from '../kit/money.ts'
 import {
   allProviders,
   beginRecipients,
+  cancelAllBatches,
   cancelBatch,
   openBatch,
   payees,
@@ -32,9 +33,7 @@ afterAll(async () => {
   await db.drop()
 })
 // What one test leaves is not due in the next.
-afterEach(async () => {
-  await pool.query('SELECT cancel_batch(merchant_id, id) FROM batch ORDER BY id')
-})
+afterEach(() => cancelAllBatches(pool))
 
 const node = (n: number) => (n % 2 ? pool : other.pool)
 const rich = () => fundedMerchant(pool, 20_000_000n)
@@ -170,7 +169,7 @@ test('nothing of who is gone or owes, of what is cancelled, or while payments ou
   const batches = await Promise.all([gone, owes, stops, goes].map((each) => openBatch(pool, each, payees(1))))
   await deactivate(pool, gone.merchantId)
   await owe(owes, 1)
-  await cancelBatch(pool, stops.merchantId, batches[2] ?? 0)
+  await cancelBatch(pool, stops, batches[2] ?? 0)
   await haltPaymentsOut(pool, 'drill')
   expect(await beginRecipients(pool)).toEqual([])
   await resumePaymentsOut(pool, 'over')
@@ -196,7 +195,7 @@ test('nothing of what is cancelled, halted or gone while it waits its turn', asy
   await resumePaymentsOut(pool, 'over')
   expect(await whileItWaits(() => owe(merchant, 1))).toEqual([])
   await owe(merchant, 0)
-  expect(await whileItWaits(() => cancelBatch(holding, merchant.merchantId, id))).toEqual([])
+  expect(await whileItWaits(() => cancelBatch(holding, merchant, id))).toEqual([])
   holding.release()
   expect((await recipientsOf(pool, id)).map(({ status }) => status)).toEqual(Array(3).fill('cancelled'))
 })
@@ -215,7 +214,7 @@ test(`reads no more beside 10,000 that wait and ${others} batches, of tables nev
         expect(begun.length).toBeGreaterThan(7)
         const items = begun.map(({ recipientId }, n) => ({ id: recipientId, to: n ? 'success' : 'failed' }))
         expect((await settleRecipients(client, items)).every(({ moved }) => moved)).toBe(true)
-        await cancelBatch(client, merchant.merchantId, id)
+        await cancelBatch(client, merchant, id)
       })
     // Plans are made here, and kept.
     for (let n = 0; n < 7; n += 1) await turn()

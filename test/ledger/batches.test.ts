@@ -64,7 +64,7 @@ describe('a batch is processed', () => {
     expect(await entriesOf(pool, `batch:${id}`)).toEqual(['reserve available > reserved 6000'])
     expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 14_000n, reserved: 6_000n })
     expect(await told(id)).toEqual(['batch_processing'])
-    await cancelBatch(pool, merchant.merchantId, id)
+    await cancelBatch(pool, merchant, id)
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
   })
 
@@ -81,7 +81,7 @@ describe('a batch is processed', () => {
     const [payout] = await createPayouts(pool, [payoutItem(merchant, { amount: 1_001n })])
     expect(payout?.outcome).toBe('short')
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
-    for (const id of ids) await cancelBatch(pool, merchant.merchantId, id)
+    for (const id of ids) await cancelBatch(pool, merchant, id)
     expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 10_000n, reserved: 0n })
   })
 
@@ -91,17 +91,14 @@ describe('a batch is processed', () => {
     expect(await processBatch(pool, merchant, id, ['OperatorA', 'OperatorC'])).toBe('unconnected')
     expect([await statusOf(id), await told(id)]).toEqual(['draft', []])
     expect(await processBatch(pool, merchant, id, ['OperatorA', 'OperatorB'])).toBe('processing')
-    await cancelBatch(pool, merchant.merchantId, id)
+    await cancelBatch(pool, merchant, id)
   })
 
   test('or cancelled: where both come at once nobody is left in between', async () => {
     const merchant = await fundedMerchant(pool, 100_000n)
     const ids = await many(24, () => openDraft(pool, merchant, payees(2)))
     const answers = await Promise.all(
-      ids.flatMap((id, n) => [
-        processBatch(node(n), merchant, id),
-        cancelBatch(node(n + 1), merchant.merchantId, id),
-      ]),
+      ids.flatMap((id, n) => [processBatch(node(n), merchant, id), cancelBatch(node(n + 1), merchant, id)]),
     )
     expect(answers.filter((each) => typeof each === 'object' && each?.moved)).toHaveLength(24)
     expect(counted(await Promise.all(ids.map(statusOf)))).toEqual({ cancelled: 24 })
@@ -127,7 +124,7 @@ describe('a batch is processed', () => {
       expect(await recipientsOf(pool, id)).toHaveLength(total / 1_000)
     }
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
-    for (const id of ids) await cancelBatch(pool, merchant.merchantId, id)
+    for (const id of ids) await cancelBatch(pool, merchant, id)
   })
 })
 
@@ -139,7 +136,7 @@ async function underWay(count: number, sent = count, amount = 2_000n) {
   expect(await beginRecipients(pool, { room: sent })).toHaveLength(sent)
   const ids = (await recipientsOf(pool, id)).map((each) => each.id)
   const first = ids[0] ?? 0n
-  const cancel = (from = pool) => cancelBatch(from, merchantId, id)
+  const cancel = (from = pool) => cancelBatch(from, merchant, id)
   return { merchant, merchantId, id, ids, first, cancel, held: () => balanceOf(pool, merchantId) }
 }
 
@@ -310,7 +307,7 @@ describe('those who failed', () => {
       { status: 'pending', amount: 2_000n },
       { status: 'pending', amount: 2_000n },
     ])
-    await cancelBatch(pool, merchantId, made ?? 0)
+    await cancelBatch(pool, merchant, made ?? 0)
     expect(await retry()).toMatchObject({ outcome: 'made' })
     expect(await problemsOf(pool, merchantId)).toEqual([])
   })
@@ -327,7 +324,7 @@ describe('those who failed', () => {
     await processBatch(pool, merchant, first)
     const [paid, failed] = await recipientsOf(pool, first)
     expect(await beginRecipients(pool, { room: 2 })).toHaveLength(2)
-    await cancelBatch(pool, merchantId, first)
+    await cancelBatch(pool, merchant, first)
     expect(await retry(id)).toBe('retried')
     await settleRecipients(pool, [{ id: failed?.id ?? 0n, to: 'failed' }])
     await settleRecipients(pool, [{ id: paid?.id ?? 0n, to: 'success' }])
@@ -358,7 +355,7 @@ describe('those who failed', () => {
         },
         (n: number) => processBatch(node(n), merchant, made.at(-1) ?? id),
         (n: number) => beginRecipients(node(n), { room: 1 + chance(3) }),
-        (n: number) => cancelBatch(node(n), merchantId, any()),
+        (n: number) => cancelBatch(node(n), merchant, any()),
         async (n: number) => {
           const { rows } = await pool.query<{ id: bigint }>(
             `SELECT id FROM batch_recipient WHERE merchant_id = $1 AND status = 'processing'
@@ -382,7 +379,7 @@ describe('those who failed', () => {
         )
         expect(rows[0]?.hopes).toBeLessThanOrEqual(6)
       }
-      for (const each of made) await cancelBatch(pool, merchantId, each)
+      for (const each of made) await cancelBatch(pool, merchant, each)
       expect(await problemsOf(pool, merchantId)).toEqual([])
     },
   )
@@ -395,6 +392,6 @@ describe('those who failed', () => {
     expect(await createBatch(pool, stranger, [], { retried: id })).toBeUndefined()
     expect(await processBatch(pool, stranger, id)).toBeUndefined()
     expect(await addRecipients(pool, stranger, id, payees(1))).toBeUndefined()
-    expect(await cancelBatch(pool, stranger.merchantId, id)).toBeNull()
+    expect(await cancelBatch(pool, stranger, id)).toBeNull()
   })
 })

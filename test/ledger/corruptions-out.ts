@@ -68,7 +68,7 @@ export async function keepBooksOut(pool: pg.Pool, owner: pg.Pool): Promise<Books
   ])
   await reverseDisbursements(pool, [`transaction:${returned}`, `payout:${back}`])
   const cancelled = await openPayout(pool, merchant)
-  await cancelPayout(pool, merchantId, cancelled)
+  await cancelPayout(pool, merchant, cancelled)
   const scheduled = await openPayout(pool, merchant, { scheduledAt: later })
   const pending = await openPayout(pool, merchant, { provider: 'OperatorB' })
   await owner.query('UPDATE merchant SET payouts_require_approval = true WHERE id = $1', [merchantId])

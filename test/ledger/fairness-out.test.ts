@@ -5,6 +5,7 @@ import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from '../kit/money.ts'
 import {
   beginPayouts,
+  cancelAllPayouts,
   cancelPayout,
   openDeposit,
   openPayout,
@@ -31,10 +32,7 @@ async function underWay(): Promise<pg.PoolClient> {
   onTestFinished(async () => {
     await client.query('ROLLBACK')
     client.release()
-    await pool.query(
-      `SELECT cancel_payout(merchant_id, id,
-         ROW(merchant_id, 'platform', NULL, NULL, 'terminal', 'test')::audit_recording) FROM payout`,
-    )
+    await cancelAllPayouts(pool)
   })
   return client
 }
@@ -43,7 +41,7 @@ test('who cancels a payout that is being begun waits, and hears that it has begu
   const id = await openPayout(pool, merchant)
   const first = await underWay()
   expect(await beginPayouts(first)).toMatchObject([{ payoutId: id }])
-  const cancelled = cancelPayout(pool, merchant.merchantId, id)
+  const cancelled = cancelPayout(pool, merchant, id)
   await db.untilWaiting()
   await first.query('COMMIT')
   expect(await cancelled).toEqual({ moved: false, status: 'processing' })
@@ -56,7 +54,7 @@ test('who begins payouts passes over one that is being cancelled, and waits for 
   const first = await underWay()
   await first.query('SELECT FROM payout WHERE id = $1 FOR UPDATE', [cancelled])
   expect(await beginPayouts(pool)).toMatchObject([{ payoutId: id }])
-  expect(await cancelPayout(first, merchant.merchantId, cancelled)).toMatchObject({ moved: true })
+  expect(await cancelPayout(first, merchant, cancelled)).toMatchObject({ moved: true })
   await first.query('COMMIT')
   expect(await problemsOf(pool, merchant.merchantId, other.merchantId)).toEqual([])
 })

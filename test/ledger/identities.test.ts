@@ -5,7 +5,7 @@ import { claimSend } from '../../src/requests/store.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { collectMany, fundedMerchant, item, openCollection } from '../kit/money.ts'
-import { createBatch, openBatch, payees } from '../kit/money-bulk.ts'
+import { createBatch, openBatch, type Payee, payees } from '../kit/money-bulk.ts'
 import {
   beginPayouts,
   createPayouts,
@@ -84,13 +84,9 @@ test('requests take the identity of their rows', async () => {
 test('recipients take theirs from the seed and their places; a seed that was used gives others', async () => {
   const seed = randomUUID()
   const make = async (): Promise<string[]> => {
-    const { rows } = await pool.query<{ id: number }>(
-      `SELECT batch_id AS id FROM create_batch($1, $2, 1, 'api_key:1', NULL, NULL, NULL, ARRAY['A', 'B'],
-         ARRAY['+22370000001', '+22370000002'], ARRAY[1000, 1000],
-         ARRAY['OperatorA', 'OperatorB']::provider[], NULL, $3)`,
-      [shop.merchantId, shop.apiKeyId, seed],
-    )
-    return identitiesOf(rows[0]?.id ?? 0)
+    const recipients: Payee[] = [{}, { account: '+22370000002', provider: 'OperatorB' }]
+    const made = await createBatch(pool, shop, recipients, { seed })
+    return identitiesOf(made?.batchId ?? 0)
   }
   const [first, second] = [await make(), await make()]
   const { rows } = await db.owner.query<{ id: string }>(

@@ -9,7 +9,7 @@ import { recordCallback } from '../../src/requests/record-callback.ts'
 import { claimDue, recordRequest } from '../../src/requests/store.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
-import { collectMany, fundedMerchant, item, reverseMany, settleMany } from '../kit/money.ts'
+import { collectMany, fundedMerchant, fundMerchant, item, reverseMany, settleMany } from '../kit/money.ts'
 import {
   addRecipients,
   beginRecipients,
@@ -103,10 +103,7 @@ const comingIn = [
   },
   () => settleMany(pool, outcomes('collections', 'success', 'success', 'failed')),
   () => reverseMany(pool, some(made.collections)),
-  () => {
-    const fund = 'SELECT fund_merchant($1, $2, 3000)'
-    return Promise.all(merchants.map((m) => pool.query(fund, [m.merchantId, `funding:${Math.random()}`])))
-  },
+  () => Promise.all(merchants.map(({ merchantId }) => fundMerchant(pool, merchantId, 3_000n))),
 ]
 
 async function refunds() {
@@ -151,7 +148,7 @@ const goingOut = [
       (await beginPayouts(pool, 'OperatorA', 5)).map(({ requestId }) => requestId),
     ),
   () => settlePayouts(pool, outcomes('payouts', 'completed', 'completed', 'failed')),
-  () => Promise.all(some(made.payouts).map((id) => cancelPayout(pool, one(merchants).merchantId, id))),
+  () => Promise.all(some(made.payouts).map((id) => cancelPayout(pool, one(merchants), id))),
   () => {
     const origins = [
       ...some(made.deposits).map((id) => `transaction:${id}`),
@@ -193,7 +190,7 @@ const inBulk = [
     )
   },
   () => settleRecipients(pool, outcomes('recipients', 'success', 'success', 'failed')),
-  withOwner((owner, id) => (chance(3) ? Promise.resolve() : cancelBatch(pool, owner.merchantId, id))),
+  withOwner((owner, id) => (chance(3) ? Promise.resolve() : cancelBatch(pool, owner, id))),
 ]
 
 const aroundThem = [

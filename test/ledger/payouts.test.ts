@@ -8,6 +8,7 @@ import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { balanceOf, eventTypes, fundedMerchant, problemsOf } from '../kit/money.ts'
 import {
   beginPayouts,
+  cancelAllPayouts,
   cancelPayout,
   createPayouts,
   entriesOf,
@@ -35,10 +36,7 @@ afterAll(async () => {
 })
 // What one test leaves is not due in the next.
 afterEach(async () => {
-  await pool.query(
-    `SELECT cancel_payout(merchant_id, id,
-         ROW(merchant_id, 'platform', NULL, NULL, 'terminal', 'test')::audit_recording) FROM payout`,
-  )
+  await cancelAllPayouts(pool)
   const stray = await strayCounts()
   if (stray.length > 0) throw new Error(`payouts are counted wrong: ${JSON.stringify(stray.map(String))}`)
 })
@@ -358,10 +356,10 @@ describe('a payout ends', () => {
     const [merchant, stranger] = [await fundedMerchant(pool, 5_000n), await fundedMerchant(pool, 0n)]
     const now = await openPayout(pool, merchant)
     const then = await openPayout(pool, merchant, { scheduledAt: tomorrow() })
-    expect(await cancelPayout(pool, stranger.merchantId, now)).toBeNull()
+    expect(await cancelPayout(pool, stranger, now)).toBeNull()
     for (const id of [now, then]) {
-      expect(await cancelPayout(pool, merchant.merchantId, id)).toEqual({ moved: true, status: 'cancelled' })
-      expect(await cancelPayout(pool, merchant.merchantId, id)).toEqual({ moved: false, status: 'cancelled' })
+      expect(await cancelPayout(pool, merchant, id)).toEqual({ moved: true, status: 'cancelled' })
+      expect(await cancelPayout(pool, merchant, id)).toEqual({ moved: false, status: 'cancelled' })
     }
     expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 5_000n, reserved: 0n })
     expect(await entriesOf(pool, originOf(then))).toEqual([])
@@ -374,7 +372,7 @@ describe('a payout ends', () => {
     const ids = await Promise.all(Array.from({ length: 40 }, () => openPayout(pool, merchant)))
     const [begins, cancels] = await Promise.all([
       Promise.all(ids.map((_id, n) => beginPayouts(node(n), 'OperatorA', 2))),
-      Promise.all(ids.map((id, n) => cancelPayout(node(n + 1), merchant.merchantId, id))),
+      Promise.all(ids.map((id, n) => cancelPayout(node(n + 1), merchant, id))),
     ])
     const sent = begins.flat().map(({ payoutId }) => payoutId)
     const cancelled = ids.filter((_id, n) => cancels[n]?.moved)

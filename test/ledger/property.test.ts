@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { transactionStates } from '../../src/resources/transactions/states.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
-import { balanceOf, collectMany, fundedMerchant, item, settleMany } from '../kit/money.ts'
+import { balanceOf, collectMany, fundedMerchant, fundMerchant, item, settleMany } from '../kit/money.ts'
 
 let db: TestDatabase
 let pool: pg.Pool
@@ -76,18 +76,11 @@ function same(answers: readonly boolean[], expected: readonly boolean[]): void {
   expect(answers).toEqual(expected)
 }
 
-let runs = 0
-let funds = 0
-
-async function perform(model: Model, run: number, step: Operation): Promise<void> {
+async function perform(model: Model, step: Operation): Promise<void> {
   const idOf = (at: number) => model.merchants[at]?.merchantId ?? 0
   switch (step.do) {
     case 'fund': {
-      await pool.query('SELECT fund_merchant($1, $2, $3)', [
-        idOf(step.who),
-        `funding:${run}-${(funds += 1)}`,
-        step.amount,
-      ])
+      await fundMerchant(pool, idOf(step.who), step.amount)
       return model.add(step.who, step.amount)
     }
     case 'collect': {
@@ -132,11 +125,10 @@ test('whatever is done in whatever order, the ledger agrees with a tiny model', 
   const seed = Number(process.env.SEED ?? Date.now() % 1_000_000_000)
   process.stdout.write(`ledger property: SEED=${seed}\n`)
   const property = fc.asyncProperty(fc.array(operation, { minLength: 1, maxLength: 25 }), async (steps) => {
-    const run = (runs += 1)
     const merchants = await Promise.all([0, 1, 2].map(() => fundedMerchant(pool, 0n)))
     const model = new Model(merchants)
     for (const step of steps) {
-      await perform(model, run, step)
+      await perform(model, step)
       const { rows } = await pool.query('SELECT * FROM audit_ledger(true)')
       expect(rows).toEqual([])
       for (const [at, { merchantId }] of merchants.entries()) {

@@ -5,7 +5,14 @@ import { readBalance } from '../../src/ledger/balance.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
-import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from '../kit/money.ts'
+import {
+  fundedMerchant,
+  fundMerchant,
+  openCollection,
+  problemsOf,
+  reverseMany,
+  settleMany,
+} from '../kit/money.ts'
 import {
   beginPayouts,
   cancelPayout,
@@ -49,8 +56,7 @@ async function collection(merchant: SignedInMerchant, amount: bigint): Promise<b
   return transactionId
 }
 
-const fund = ({ merchantId }: SignedInMerchant, amount: bigint) =>
-  pool.query(`SELECT fund_merchant($1, 'funding:' || gen_random_uuid(), $2)`, [merchantId, amount])
+const fund = ({ merchantId }: SignedInMerchant, amount: bigint) => fundMerchant(pool, merchantId, amount)
 
 async function recovered({ merchantId }: SignedInMerchant): Promise<bigint[]> {
   const { rows } = await pool.query<{ amount: bigint }>(
@@ -100,7 +106,7 @@ test('a payout that has not begun waits until it is paid, and enqueues nothing m
 
 test('money that comes free pays it too: cancelled, refused, paid less, taken back again', async () => {
   const cancelled = await debtor()
-  await cancelPayout(pool, cancelled.merchant.merchantId, cancelled.payout)
+  await cancelPayout(pool, cancelled.merchant, cancelled.payout)
   expect(await holdingsOf(cancelled.merchant)).toEqual([0n, 0n, 0n])
 
   const less = await debtor(true)

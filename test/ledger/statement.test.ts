@@ -10,7 +10,14 @@ import {
   type StatementLine,
 } from '../../src/ledger/statement.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
-import { balanceOf, fundedMerchant, openCollection, reverseMany, settleMany } from '../kit/money.ts'
+import {
+  balanceOf,
+  fundedMerchant,
+  fundMerchant,
+  openCollection,
+  reverseMany,
+  settleMany,
+} from '../kit/money.ts'
 import {
   beginPayouts,
   createPayouts,
@@ -34,11 +41,7 @@ const moves = ['fund', 'collect', 'take back', 'deposit', 'deposit failed', 'dep
 async function move(merchant: SignedInMerchant, kind: (typeof moves)[number], amount: bigint): Promise<void> {
   const { pool } = database.database
   if (kind === 'fund') {
-    await pool.query('SELECT fund_merchant($1, $2, $3)', [
-      merchant.merchantId,
-      `funding:${crypto.randomUUID()}`,
-      amount,
-    ])
+    await fundMerchant(pool, merchant.merchantId, amount)
   } else if (kind === 'collect' || kind === 'take back') {
     const { transactionId: id } = await openCollection(pool, merchant, { amount })
     await settleMany(pool, [{ id, to: 'success', amount }])

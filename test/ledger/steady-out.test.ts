@@ -40,7 +40,7 @@ async function goAllWays(client: pg.PoolClient): Promise<void> {
     payoutItem(merchant),
   ])
   const [first = 0n, second = 0n, third = 0n] = payouts.map(({ payoutId }) => payoutId ?? 0n)
-  expect(await cancelPayout(client, merchant.merchantId, third)).toMatchObject({ moved: true })
+  expect(await cancelPayout(client, merchant, third)).toMatchObject({ moved: true })
   expect(await beginPayouts(client)).toHaveLength(2)
   const paid = [
     { id: first, to: 'completed' },

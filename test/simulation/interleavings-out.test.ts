@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { fund as fundOnce } from '../../src/ledger/post.ts'
 import type { Services } from '../../src/context.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
 import { cancelPayout } from '../../src/resources/payouts/cancel.ts'
@@ -60,9 +61,10 @@ function asks<T>(
   return asMerchant(merchant.merchantId, () => verb(contextOf(services, merchant)))
 }
 
+/** Funds the merchant of a scenario, once however often it is called. */
 async function fund({ environment, merchant }: TimedScenario, amount: bigint): Promise<void> {
-  const cause = `funding:${merchant.merchantId}`
-  await environment.pool.query('SELECT fund_merchant($1, $2, $3)', [merchant.merchantId, cause, amount])
+  const origin = `funding:${merchant.merchantId}`
+  await fundOnce(environment.pool, { merchant: merchant.merchantId, origin, amount })
 }
 
 /** A payout of 3,000 that waits, of a merchant that has 5,000. */

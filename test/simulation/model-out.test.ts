@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { OutCommand, RealOut } from './acts-out.ts'
 import { everything, finish, openings, worstEnd } from './commands-out.ts'
+import { fundMerchant } from '../kit/money.ts'
 import { MoneyModel } from './model-out.ts'
 import { nodesOf, prove, runsOf, seed } from './seed.ts'
 import { judge, openNode, openEnvironment, type SimulationEnvironment } from './environment.ts'
@@ -53,12 +54,7 @@ async function play(
     'UPDATE operator_request SET next_check_at = NULL WHERE next_check_at IS NOT NULL',
   )
   const merchants = [await environment.merchant(), await environment.merchant()]
-  for (const { merchantId } of merchants)
-    await environment.pool.query('SELECT fund_merchant($1, $2, $3)', [
-      merchantId,
-      `funding:${merchantId}`,
-      funded,
-    ])
+  for (const { merchantId } of merchants) await fundMerchant(environment.pool, merchantId, funded)
   const real: RealOut = {
     environment,
     services: openNode(environment),

@@ -2,6 +2,7 @@ import { createClient } from 'graphql-sse'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
+import { beginPayouts } from '../kit/money-out.ts'
 import { day, fieldsOf, payoutsOn } from '../kit/payouts.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
 
@@ -132,7 +133,7 @@ describe('GET /payouts/{id}', () => {
     const poor = await shop(0)
     const { body } = await payOut(poor, { scheduled_at: ahead(1_000) })
     await fixture.advance(2_000)
-    await pool.query(`SELECT begin_payouts('OperatorA', 512, 30000, 12000)`)
+    await beginPayouts(pool, 'OperatorA', 512)
     await eventually(async () =>
       expect(await record(poor, body['data'].id)).toMatchObject({
         status: 'failed',

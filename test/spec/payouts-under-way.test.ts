@@ -164,7 +164,7 @@ test('whoever cancels and whoever sends at the same moment: each payout is one o
   await Promise.all([
     fixture.advance(second),
     sendDuePayouts(fixture.app.services, 'OperatorA'),
-    ...ids.map((id) => cancelPayout(pool, shop.merchantId, id)),
+    ...ids.map((id) => cancelPayout(pool, shop, id)),
   ])
   await eventually(async () => {
     const states = await Promise.all(ids.map(standing))
@@ -196,7 +196,7 @@ test('while an operator is known to be down payouts wait, and can be cancelled; 
   const goes = await payout('00', { provider: 'OperatorB' })
   await sendDuePayouts(fixture.app.services, 'OperatorB')
   expect(await standing(waits)).toMatchObject({ status: 'pending' })
-  expect(await cancelPayout(pool, shop.merchantId, waits)).toEqual({ moved: true, status: 'cancelled' })
+  expect(await cancelPayout(pool, shop, waits)).toEqual({ moved: true, status: 'cancelled' })
   await fixture.outage('OperatorB', 'none')
   await becomes(goes, { status: 'completed' })
   await letTimePass(begun, 'completed')

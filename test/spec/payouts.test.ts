@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import type { RestAnswer } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
+import { beginPayouts } from '../kit/money-out.ts'
 import { day, fieldsOf, payoutsOn } from '../kit/payouts.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
 
@@ -317,7 +318,7 @@ describe('where a merchant asks for approval', () => {
     )
     expect(made(await payOut(merchant, { amount: 9_999 }))).toMatchObject({ approval: 'not_required' })
     expect(await money(merchant)).toMatchObject({ available: 10_001 })
-    await pool.query(`SELECT begin_payouts('OperatorA', 32, 30000, 12000)`)
+    await beginPayouts(pool)
     expect(await record(merchant, waits['id'])).toMatchObject({ status: 'pending', approval: 'pending' })
   })
 
@@ -363,7 +364,7 @@ describe('cancelPayout', () => {
     const { id } = made(await payOut(merchant, { scheduled_at: ahead(day) }))
     expect(await cancel(merchant, id)).toMatchObject({ status: 'CANCELLED' })
     await fixture.advance(2 * day)
-    await pool.query(`SELECT begin_payouts('OperatorA', 512, 30000, 12000)`)
+    await beginPayouts(pool, 'OperatorA', 512)
     expect(await record(merchant, id)).toMatchObject({ status: 'cancelled' })
     expect(await money(merchant)).toEqual({ available: 1_000_000, reserved: 0 })
   })
@@ -373,7 +374,7 @@ describe('cancelPayout', () => {
     const waiting = made(await payOut(merchant, { scheduled_at: ahead(day) }))
     await cancel(merchant, waiting['id'])
     const begun = made(await payOut(merchant))
-    await pool.query(`SELECT begin_payouts('OperatorA', 512, 30000, 12000)`)
+    await beginPayouts(pool, 'OperatorA', 512)
     for (const { id } of [waiting, begun])
       expect(await cancel(merchant, id)).toMatchObject({
         __typename: 'StateConflictError',

@@ -45,7 +45,7 @@ export async function addRecipients(
   const recipients = await findOperators(ctx, await readRows(raw), usual)
   const added = await transact(asPlatform(ctx, 'the SQL function receives the id of the merchant'), (tx) =>
     recordedChange(tx, recordingOf(ctx, 'addRecipients'), ['batch', id], async () => {
-      const [found] = await append(tx, {
+      const [found] = await appendRecipients(tx, {
         merchant: merchantId,
         credential: apiKeyId,
         credentialVersion: apiKeyVersion,
@@ -77,7 +77,8 @@ export async function addRecipients(
   }
 }
 
-const append = sqlFunction('add_recipients', {
+/** Writes recipients to a draft; see add_recipients.sql. */
+export const appendRecipients = sqlFunction('add_recipients', {
   takes: {
     merchant: 'int',
     credential: 'int',

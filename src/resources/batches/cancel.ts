@@ -31,7 +31,7 @@ export async function cancelBatch(ctx: Context, id: number): Promise<{ id: numbe
     asPlatform(ctx, 'the SQL function receives the id of the merchant'),
     (tx) =>
       recordedChange(tx, recordingOf(ctx, 'cancelBatch'), ['batch', id], async () => {
-        const [found] = await cancelOne(tx, {
+        const [found] = await cancelOpenBatch(tx, {
           merchant: merchantId,
           batch: id,
           becomes: null,
@@ -56,7 +56,8 @@ export async function cancelBatch(ctx: Context, id: number): Promise<{ id: numbe
   return { id }
 }
 
-const cancelOne = sqlFunction('cancel_batch', {
+/** Cancels one batch; see cancel_batch.sql. */
+export const cancelOpenBatch = sqlFunction('cancel_batch', {
   takes: {
     merchant: 'int',
     batch: 'int',

@@ -58,7 +58,7 @@ export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Prom
   const actor = actorOf(ctx)
   const dailyLimit = dailyLimitOf(actor)
   const work = async () => {
-    const [found] = await process(tx, {
+    const [found] = await processDraft(tx, {
       merchant: merchantId,
       credential: apiKeyId,
       credentialVersion: apiKeyVersion,
@@ -120,7 +120,8 @@ type Outcome =
   | 'halted'
   | 'short'
 
-const process = sqlFunction('process_batch', {
+/** Starts a draft; see process_batch.sql. */
+export const processDraft = sqlFunction('process_batch', {
   takes: {
     merchant: 'int',
     credential: 'int',

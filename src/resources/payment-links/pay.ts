@@ -94,7 +94,8 @@ export async function payByLink(
   return askPayer(ctx, { ...item, merchantId: made.merchantId }, made, deadline)
 }
 
-const collectByLink = sqlFunction('collect_by_link', {
+/** Records one attempt to pay by a link; see collect_by_link.sql. */
+export const collectByLink = sqlFunction('collect_by_link', {
   takes: {
     link: 'int',
     operator: 'provider',

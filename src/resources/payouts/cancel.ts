@@ -24,7 +24,7 @@ export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigi
   })
   if (theirs.rowCount === 0) throw noSuchPayout()
   const { pool } = asPlatform(ctx, 'the SQL function receives the id of the merchant')
-  const [found] = await cancelOne(pool, {
+  const [found] = await cancelPendingPayout(pool, {
     merchant: merchantId,
     payout: id,
     recording: recordingOf(ctx, 'cancelPayout'),
@@ -46,7 +46,8 @@ export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigi
   return { id }
 }
 
-const cancelOne = sqlFunction('cancel_payout', {
+/** Cancels one payout; see cancel_payout.sql. */
+export const cancelPendingPayout = sqlFunction('cancel_payout', {
   takes: {
     merchant: 'int',
     payout: 'bigint',
