@@ -25,6 +25,7 @@ export async function openLink(owner: pg.Pool, merchantId: number, terms: LinkTe
 export interface AttemptInput {
   outcome: 'made' | 'closed' | 'changed' | 'held' | 'crowded' | 'asked' | 'nobody'
   availability: string
+  /** 0: no transaction was made. */
   id: bigint
 }
 

@@ -112,7 +112,7 @@ test('an attempt keeps the amount that it began with; who saw another one hears 
   const link = await linked()
   const { id } = await pay(link)
   await db.owner.query('UPDATE payment_link SET amount = 7000 WHERE id = $1', [link])
-  expect(await pay(link, 5_000)).toMatchObject({ outcome: 'changed', availability: 'open', id: null })
+  expect(await pay(link, 5_000)).toMatchObject({ outcome: 'changed', availability: 'open', id: 0n })
   expect((await pay(link, 7_000)).outcome).toBe('made')
   await settle(id, 'success')
   const { rows } = await db.owner.query('SELECT settled_amount FROM transaction WHERE id = $1', [id])
