@@ -32,6 +32,7 @@ const longOnly = [
   'spec/bulk-in-flight',
   'spec/deposit-races',
   'spec/disk-full',
+  'spec/exports-many-rows',
   'spec/fault-numbers',
   'spec/payment-link-races',
   'spec/restore-identities',

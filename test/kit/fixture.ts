@@ -3,6 +3,9 @@ import { proveLedger } from './ledger.ts'
 import { scenarios } from '../../src/simulator/scenarios.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { type Provider, providers } from '../../src/shared/providers.ts'
+import { jobBounds } from '../../src/resources/jobs.ts'
+import { claimBounds } from '../../src/requests/store.ts'
+import { useBounds } from './use-bounds.ts'
 import { type RestAnswer, startTestApp, type TestApp, type TestMerchant } from './app.ts'
 
 /** A request as an operator of the simulator saw it. */
@@ -111,8 +114,13 @@ export function each<T>(answer: T, among: readonly Provider[] = providers): Reco
   return Object.fromEntries(among.map((operator) => [operator, answer]))
 }
 
-/** Starts the service for one file of tests; when they are through, the ledger must add up. */
+/**
+ * Starts the service for one file of tests; when they are through, the ledger must add up. Due requests and
+ * payouts are looked for, and operators are asked, more often than in production: tests wait for them.
+ */
 export async function openFixture(environment: Record<string, string> = {}): Promise<Fixture> {
+  useBounds(claimBounds, { operatorQueryIntervalMs: 100 })
+  useBounds(jobBounds, { resolveEveryMs: 200, payoutsDueEveryMs: 200 })
   const service = await startTestApp(environment)
   afterAll(async () => {
     const problems = await proveLedger(service.database.database.pool)

@@ -8,11 +8,12 @@ import type { Operator } from '../../src/operators/registry.ts'
 import { jobBounds, resolveJob, serviceJobs, dueRequestsMax } from '../../src/resources/jobs.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { openCollection } from '../kit/money.ts'
+import { useBounds } from '../kit/use-bounds.ts'
 import { answers, hour, scripted, useScriptedOperator } from '../kit/scripted-operator.ts'
 
 useScriptedOperator()
 // The timer never fires within a test: only free places make the job take more.
-Object.assign(jobBounds, { resolveEveryMs: hour })
+useBounds(jobBounds, { resolveEveryMs: hour })
 
 /** An operator that answers each question when the test says so. */
 let questions: ((answer: QueryOutcome) => void)[]

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type App, startApp } from '../../src/app.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
-import { claimBounds } from '../../src/requests/store.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { entriesOf } from '../kit/money-out.ts'
 import type { TestMerchant } from '../kit/app.ts'
@@ -24,7 +23,6 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
 vi.mock(import('../../src/requests/schedule.ts'), async (original) =>
   (await import('../kit/quick-polls.ts')).quickPolls(await original()),
 )
-Object.assign(claimBounds, { operatorQueryIntervalMs: 300 })
 
 const fixture = await openFixture()
 const { owner } = fixture.database

@@ -1,10 +1,4 @@
-import { get, type IncomingMessage } from 'node:http'
-import { once } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
-import pg from 'pg'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { scopes } from '../../src/identity/scopes.ts'
 import { exportNames } from '../../src/http/exports.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
@@ -25,9 +19,6 @@ beforeAll(async () => {
     paid.push(await fixture.paid(shop, { amount: 500, customer_phone: customer('00'), reference }))
   await hasAvailable(11_500)
 })
-
-setFlagsFromString('--expose-gc')
-const collectGarbage = runInNewContext('gc') as () => void
 
 const fetchExport = (name: string, { token = shop.token, method = 'GET' } = {}) =>
   fetch(`${fixture.url}/merchant/api/exports/${name}`, {
@@ -222,121 +213,5 @@ describe('an export takes the scope of what it holds', () => {
       byExport[name] = response.ok ? 'open' : ['FORBIDDEN', JSON.parse(text).required_scopes]
     }
     expect(byExport).toEqual(byGraphql)
-  })
-})
-
-describe('a table of 200,000 rows', () => {
-  let big: TestMerchant
-  beforeAll(async () => {
-    big = await fixture.merchant()
-    const { owner } = fixture.database
-    // Rows of a kind that owes nobody an event or a request.
-    await owner.query('ALTER TABLE transaction DISABLE TRIGGER USER')
-    for (let from = 1; from < rowCount; from += 25_000) {
-      await owner.query(
-        `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount,
-           status, reference, request_data, evidence_source, settled_at, created_at)
-         SELECT $1, 'balance_check', 'OperatorA', '', 0, 'success', 'bc_' || lpad(n::text, 32, '0'), '{}',
-           'query', now(), now()
-         FROM generate_series($2::int, $2 + 24999) n`,
-        [big.merchantId, from],
-      )
-    }
-    await owner.query('ALTER TABLE transaction ENABLE TRIGGER USER')
-    // As PostgreSQL does by itself, a minute later.
-    await owner.query('ANALYZE transaction')
-  }, 60_000)
-  const rowCount = 200_000
-
-  /** What this process, and so the service in it, holds on to. */
-  function heldBytes(): number {
-    collectGarbage()
-    const { heapUsed, external } = process.memoryUsage()
-    return heapUsed + external
-  }
-
-  /** Waits until nothing is read any more. @returns how many pages were read by then */
-  async function pagesUntilRest(): Promise<number> {
-    let pages = 0
-    const { query: original } = pg.Client.prototype as { query: (...given: unknown[]) => unknown }
-    const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
-      this: pg.Client,
-      ...given: unknown[]
-    ) {
-      const { text = '' } = given[0] as { text?: string }
-      if (text.includes('"public"."transaction"')) pages += 1
-      return Reflect.apply(original, this, given)
-    })
-    try {
-      for (let seen = -1; seen !== pages; await sleep(500)) seen = pages
-      return pages
-    } finally {
-      spy.mockRestore()
-    }
-  }
-
-  /** Begins to read, and stops until it is resumed. */
-  async function begin(): Promise<IncomingMessage> {
-    const request = get(`${fixture.url}/merchant/api/exports/transactions.csv`, {
-      headers: { Authorization: `Bearer ${big.token}` },
-      agent: false,
-    })
-    const [response] = (await once(request, 'response')) as [IncomingMessage]
-    response.pause()
-    return response
-  }
-
-  test('waits for a slow reader in constant memory, and gives every row once', async () => {
-    const before = heldBytes()
-    const started = performance.now()
-    const response = await begin()
-    // A fraction of what all of it takes; beside other tests it is slow.
-    expect(performance.now() - started).toBeLessThan(2_000)
-    const pages = await pagesUntilRest()
-    // What the sockets of the machine hold is some megabytes, in its kernel.
-    expect(pages).toBeLessThan((rowCount / 1_000) * 0.8)
-    expect(heldBytes() - before).toBeLessThan(8 * 1_024 * 1_024)
-    let bytes = 0
-    let lines = 0
-    const ids = new Set<string>()
-    let rest = ''
-    for await (const part of response.setEncoding('utf8')) {
-      bytes += (part as string).length
-      const read = (rest + (part as string)).split('\r\n')
-      rest = read.pop() ?? ''
-      lines += read.length
-      for (const line of read) ids.add(line.slice(0, line.indexOf(',')))
-    }
-    expect([lines, ids.size]).toEqual([rowCount + 1, rowCount + 1])
-    expect(bytes).toBeGreaterThan(20_000_000)
-  }, 60_000)
-
-  test('two at a time; a third is 429, until one is left', async () => {
-    const [first, second] = [await begin(), await begin()]
-    const third = await begin()
-    expect([third.statusCode, third.headers['retry-after']]).toEqual([429, '1'])
-    third.resume()
-    first.destroy()
-    await eventually(async () => {
-      const again = await begin()
-      again.destroy()
-      expect(again.statusCode).toBe(200)
-    })
-    second.destroy()
-  })
-
-  test('what fails in the middle breaks the connection: a part is never taken for the whole', async () => {
-    // Those before it may not have left yet.
-    const response = await eventually(async () => {
-      const begun = await begin()
-      if (begun.statusCode !== 200) throw new Error(`${begun.statusCode}`)
-      return begun
-    })
-    await fixture.database.owner.query('REVOKE SELECT ON transaction FROM payments_merchant')
-    try {
-      await expect(response.resume().toArray()).rejects.toThrow(/aborted/)
-    } finally {
-      await fixture.database.owner.query('GRANT SELECT ON transaction TO payments_merchant')
-    }
   })
 })

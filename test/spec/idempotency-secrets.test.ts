@@ -23,12 +23,13 @@ import {
   type AuditedShop,
 } from '../kit/audited/fixture.ts'
 import { mutations } from '../kit/audited/operations.ts'
+import { useBounds } from '../kit/use-bounds.ts'
 
 // A replay under an `Idempotency-Key` shows a secret only to the credential that it was shown to (see
 // docs/design/rules.md#idempotency). Which answers hold a secret is read from the schema.
 
 // The cost of a password hash is tested in `passwords.test.ts`.
-Object.assign(passwordBounds, { memoryKib: 64, passes: 1 })
+useBounds(passwordBounds, { memoryKib: 64, passes: 1 })
 
 let mail: MailServer
 let service: TestApp

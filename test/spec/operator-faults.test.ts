@@ -1,14 +1,11 @@
 import { createClient } from 'graphql-sse'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { scenarios } from '../../src/simulator/scenarios.ts'
-import { claimBounds } from '../../src/requests/store.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { holdBack } from '../kit/money-out.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, each, minute, openFixture, perOperator, second, type Fixture } from '../kit/fixture.ts'
 
-// A question every three seconds is the rule of `payment-status.test.ts`; here nobody waits for the next one.
-Object.assign(claimBounds, { operatorQueryIntervalMs: 300 })
 const fixture = await openFixture()
 const shop = await fixture.merchant()
 /** Time goes by itself there: 21 answers later than anybody waits. */

@@ -1,17 +1,16 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { claimBounds } from '../../src/requests/store.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { type Provider, providers } from '../../src/shared/providers.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { type Said, startAlteringProxy } from '../kit/altered-amounts.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, minute, openFixture, second } from '../kit/fixture.ts'
+import { useBounds } from '../kit/use-bounds.ts'
 
 // What an operator says about amounts has bounds: a proxy before the simulator writes other amounts into its
 // answers, first answers and later ones.
 // Nobody waits long for a deposit whose outcome cannot be read.
-Object.assign(claimBounds, { operatorQueryIntervalMs: 100 })
-Object.assign(limits, { depositWaitMs: 1_000 })
+useBounds(limits, { depositWaitMs: 300 })
 const proxy = await startAlteringProxy()
 const fixture = await openFixture({ OPERATORS_URL: proxy.url })
 proxy.target = fixture.simulator.url

@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import { customer, each, minute, openFixture, perOperator, second } from '../kit/fixture.ts'
+import { claimBounds } from '../../src/requests/store.ts'
+import { useBounds } from '../kit/use-bounds.ts'
 
 const fixture = await openFixture()
+// The fixture asks more often; this file tests the pause itself.
+useBounds(claimBounds, { operatorQueryIntervalMs: 3_000 })
 const shop = await fixture.merchant()
 
 describe('GET /payment/status/{reference}', () => {

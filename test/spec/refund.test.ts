@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { claimBounds } from '../../src/requests/store.ts'
 import { providers } from '../../src/shared/providers.ts'
 import { entriesOf } from '../kit/money-out.ts'
 import type { TestMerchant } from '../kit/app.ts'
@@ -21,7 +20,6 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
 vi.mock(import('../../src/requests/schedule.ts'), async (original) =>
   (await import('../kit/quick-polls.ts')).quickPolls(await original()),
 )
-Object.assign(claimBounds, { operatorQueryIntervalMs: 300 })
 
 const fixture = await openFixture()
 

@@ -1,12 +1,10 @@
-import { describe, expect, test } from 'vitest'
-import { claimBounds } from '../../src/requests/store.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { limits } from '../../src/shared/limits.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, each, hour, minute, openFixture, perOperator, second } from '../kit/fixture.ts'
+import { useBounds } from '../kit/use-bounds.ts'
 
-// A question every three seconds is the rule of `payment-status.test.ts`; here nobody waits for the next one.
-Object.assign(claimBounds, { operatorQueryIntervalMs: 300 })
 const fixture = await openFixture()
 const shop = await fixture.merchant()
 /** Operators of the push-prompt protocol; OperatorB's customer pays on a hosted page. */
@@ -202,8 +200,7 @@ describe('nobody answers', () => {
     const [paid, silent] = [await start('12', '23', prompting), await start('11', '00', prompting)]
     const all = [paid, silent].flatMap((payments) => Object.values(payments))
     const due = fixture.app.services.clock.now().getTime() + 25 * hour
-    const { operatorQueryDeadlineMs } = limits
-    Object.assign(limits, { operatorQueryDeadlineMs: 1_000 })
+    useBounds(limits, { operatorQueryDeadlineMs: 1_000 }, onTestFinished)
     await perOperator(
       (operator) => fixture.outage(operator, modes[operator as keyof typeof modes]),
       prompting,
@@ -225,7 +222,6 @@ describe('nobody answers', () => {
       for (const { transaction_id: id } of all)
         expect(await fixture.eventsOf(id)).toEqual(['payment_pending'])
     } finally {
-      Object.assign(limits, { operatorQueryDeadlineMs })
       await perOperator((operator) => fixture.outage(operator, 'none'), prompting)
     }
     await fixture.advance(2 * minute)

@@ -7,13 +7,14 @@ import { receive } from '../kit/webhooks/endpoint-queue.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { openFixture } from '../kit/fixture.ts'
+import { useBounds } from '../kit/use-bounds.ts'
 
 // Every kind of `security_alert` (see docs/design/events.md#alerts), each by the way on which it comes
 // about. A webhook brings them: what it gets is what a merchant hears. Callers come from the address that a
 // proxy names.
 
 // What a hash takes is of `passwords.test.ts`.
-Object.assign(passwordBounds, { memoryKib: 64, passes: 1 })
+useBounds(passwordBounds, { memoryKib: 64, passes: 1 })
 
 const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1', WEBHOOK_DISABLE_AFTER: '1' })
 const { owner } = fixture.database

@@ -7,12 +7,13 @@ import { fromBase32 } from '../kit/base32.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { makeMember } from '../kit/members.ts'
 import { openFixture } from '../kit/fixture.ts'
+import { useBounds } from '../kit/use-bounds.ts'
 
 // Failed sign-ins are counted by account and address, so that a stranger who knows an e-mail address does not
 // keep its owner out. Callers come from the address that a proxy names; time passes in the rows.
 
 // What a hash takes is of `passwords.test.ts`.
-Object.assign(passwordBounds, { memoryKib: 64, passes: 1 })
+useBounds(passwordBounds, { memoryKib: 64, passes: 1 })
 
 const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
 const { owner } = fixture.database

@@ -7,9 +7,10 @@ import { limits } from '../../src/shared/limits.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 import { fromBase32 } from '../kit/base32.ts'
 import { type MailServer, startMailServer } from '../kit/mail-server.ts'
+import { useBounds } from '../kit/use-bounds.ts'
 
 // What a hash takes is of `passwords.test.ts`.
-Object.assign(passwordBounds, { memoryKib: 64, passes: 1 })
+useBounds(passwordBounds, { memoryKib: 64, passes: 1 })
 
 let mail: MailServer
 let service: TestApp

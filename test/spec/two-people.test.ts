@@ -7,12 +7,13 @@ import { type MailServer, startMailServer } from '../kit/mail-server.ts'
 import { approvalsOn, released, sentOnce } from '../kit/approvals.ts'
 import { eventually } from '../kit/eventually.ts'
 import { openFixture, type Fixture } from '../kit/fixture.ts'
+import { useBounds } from '../kit/use-bounds.ts'
 
 // One person alone neither pays what needs an approval nor stops it from needing one (see
 // docs/design/rules.md#approvals).
 
 // The cost of a password hash is tested in `passwords.test.ts`.
-Object.assign(passwordBounds, { memoryKib: 64, passes: 1 })
+useBounds(passwordBounds, { memoryKib: 64, passes: 1 })
 
 const mail: MailServer = await startMailServer()
 const fixture: Fixture = await openFixture({ SMTP_URL: mail.url, MAIL_FROM: 'Paiements <no-reply@pay.test>' })

@@ -1,19 +1,18 @@
 import { expect, test } from 'vitest'
 import { acceptRestore } from '../../../src/resources/recovery/accept.ts'
 import { listOrphans } from '../../../src/resources/recovery/orphans.ts'
-import { claimBounds } from '../../../src/requests/store.ts'
 import { limits } from '../../../src/shared/limits.ts'
 import { makeMember, type TestMember } from '../../kit/members.ts'
 import { approvalsOn } from '../../kit/approvals.ts'
 import { eventually } from '../../kit/eventually.ts'
 import { customer, minute, openFixture } from '../../kit/fixture.ts'
 import type { TestMerchant } from '../../kit/app.ts'
+import { useBounds } from '../../kit/use-bounds.ts'
 
 // What a backup has as waiting for people, and what was approved and paid after it: its operator knows that.
 
 // What could not be sent is looked at again soon.
-Object.assign(claimBounds, { operatorQueryIntervalMs: 50 })
-Object.assign(limits, { operatorFenceMs: 300 })
+useBounds(limits, { operatorFenceMs: 300 })
 const fixture = await openFixture()
 const { owner } = fixture.database
 const { services } = fixture.app

@@ -6,6 +6,7 @@ import { sweepWebhooks } from '../../../src/resources/webhooks/due.ts'
 import { limits } from '../../../src/shared/limits.ts'
 import { startTestApp, type TestApp } from '../../kit/app.ts'
 import { addEndpoint, enable, happen, receive, stateOf, upTo } from '../../kit/webhooks/endpoint-queue.ts'
+import { useBounds } from '../../kit/use-bounds.ts'
 
 let base: TestApp
 beforeAll(async () => {
@@ -168,10 +169,8 @@ test('one that hangs keeps nobody else waiting', async () => {
 })
 
 test('80 fresh endpoints of 16 merchants that hang hold no place that a healthy one needs', async () => {
-  const { webhookDeadlineMs } = limits
   // None is given up while the others are looked at, however slow the machine is.
-  Object.assign(limits, { webhookDeadlineMs: 10 * webhookDeadlineMs })
-  onTestFinished(() => void Object.assign(limits, { webhookDeadlineMs }))
+  useBounds(limits, { webhookDeadlineMs: 10 * limits.webhookDeadlineMs }, onTestFinished)
   const hanging = await receive(() => () => {})
   const { master } = base.app.services.access
   for (let merchant = 0; merchant < 16; merchant += 1) {
