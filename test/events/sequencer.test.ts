@@ -1,32 +1,22 @@
 import type pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { listen, openDatabase } from '../../src/database/client.ts'
-import { serviceRole } from '../../src/database/migrate.ts'
 import { type Feed, openFeed } from '../../src/events/feed.ts'
 import { type Sequencer, startSequencer } from '../../src/events/sequencer.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { makeMerchant } from '../kit/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 import { eventually } from '../kit/eventually.ts'
 import { stopPolls } from '../kit/stop-polls.ts'
 import { fillLog, onOwnBehalf, sequenceAll, upTo, writeEvents } from '../kit/event-log.ts'
 
-let db: TestDatabase
-let pool: pg.Pool
+const db = await useTestDatabase()
+const { pool } = db.database
 /** A second process. */
-let other: ReturnType<typeof openDatabase>
+const other = db.secondProcess()
 const log = createLog('silent')
 const started: { close(): Promise<void> | void }[] = []
 
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-  other = openDatabase({ connection: db.connection, poolMax: 10, role: serviceRole, log: () => {} })
-})
-afterAll(async () => {
-  await other.close()
-  await db.drop()
-})
 beforeEach(() => sequenceAll(db.owner))
 afterEach(async () => {
   for (const each of started.splice(0).toReversed()) await each.close()

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import pg from 'pg'
-import { inject } from 'vitest'
+import { afterAll, inject } from 'vitest'
 import { type Database, openDatabase, openPool } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { databaseUrl } from './database-url.ts'
@@ -16,6 +16,8 @@ export interface TestDatabase {
   database: Database
   /** With the rights of the owner, to look at everything and to arrange what the service may not. */
   owner: pg.Pool
+  /** Opens the connections of a second process; they are closed with the database. */
+  secondProcess(poolMax?: number): Database
   /** Waits until so many sessions wait for what another one holds. */
   untilWaiting(sessions?: number): Promise<void>
   /** Closes both and ends whoever else is connected; the database itself goes once the run is over. */
@@ -24,6 +26,13 @@ export interface TestDatabase {
 
 /** The limit of connections that marks a database nobody needs any more. */
 export const doneWith = 0
+
+/** The database of one test file: made while the file is loaded, dropped at its end. */
+export async function useTestDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase()
+  afterAll(() => database.drop())
+  return database
+}
 
 /** Copies the template. @param options.template another database to copy, `template0` for an empty one */
 export async function createTestDatabase(options: { template?: string } = {}): Promise<TestDatabase> {
@@ -36,10 +45,12 @@ export async function createTestDatabase(options: { template?: string } = {}): P
   const url = databaseUrl(serverUrl, name)
   const connection = { connectionString: url }
   const log = () => {}
-  const database = openDatabase({ connection, poolMax: 10, role: serviceRole, log })
+  const openProcess = (poolMax = 10) => openDatabase({ connection, poolMax, role: serviceRole, log })
+  const database = openProcess()
+  const others: Database[] = []
   const owner = openPool(connection, 5, null, log)
   const drop = async () => {
-    await Promise.all([database.close(), owner.end()])
+    await Promise.all([owner.end(), ...[database, ...others].map((each) => each.close())])
     // Not dropped at once: where many files were just deleted, ext4 takes half a second of processor time for
     // each copy that follows.
     await withServer(
@@ -54,6 +65,11 @@ export async function createTestDatabase(options: { template?: string } = {}): P
     connection,
     database,
     owner,
+    secondProcess(poolMax) {
+      const other = openProcess(poolMax)
+      others.push(other)
+      return other
+    },
     untilWaiting: (sessions) => untilWaiting(owner, sessions),
     drop,
   }

@@ -1,34 +1,22 @@
 import type pg from 'pg'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import { roleNames, roles } from '../../src/identity/roles.ts'
-import { openDatabase } from '../../src/database/client.ts'
-import { serviceRole } from '../../src/database/migrate.ts'
 import { knowHolder, makeMember, type TestMember } from '../kit/members.ts'
 import { openTestAccess } from '../kit/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 import { balanceOf, fundedMerchant, problemsOf } from '../kit/money.ts'
 import { beginPayouts, cancelPayout, entriesOf, openPayout } from '../kit/money-out.ts'
 
 // What the statement that decides about a payout holds by itself, whatever calls it.
 
-let db: TestDatabase
-let pool: pg.Pool
+const db = await useTestDatabase()
+const { pool } = db.database
 /** A second process. */
-let other: ReturnType<typeof openDatabase>
-let person: (merchantId: number, role?: (typeof roleNames)[number]) => Promise<TestMember>
-let access: Awaited<ReturnType<typeof openTestAccess>>
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-  other = openDatabase({ connection: db.connection, poolMax: 10, role: serviceRole, log: () => {} })
-  access = await openTestAccess(pool)
-  person = (merchantId, role = 'finance') => makeMember(access, merchantId, role)
-})
-afterAll(async () => {
-  await other.close()
-  await db.drop()
-})
+const other = db.secondProcess()
+const access = await openTestAccess(pool)
+const person = (merchantId: number, role: (typeof roleNames)[number] = 'finance') =>
+  makeMember(access, merchantId, role)
 
 async function shopAsking(required: number) {
   const merchant = await fundedMerchant(pool, 100_000n)

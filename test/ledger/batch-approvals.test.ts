@@ -1,11 +1,9 @@
 import type pg from 'pg'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { openDatabase } from '../../src/database/client.ts'
-import { serviceRole } from '../../src/database/migrate.ts'
+import { expect, onTestFinished, test } from 'vitest'
 import { cancelBatchesOf } from '../../src/resources/batches/cancel-all.ts'
 import { knowHolder, makeMember, type TestMember } from '../kit/members.ts'
 import { deactivate, openTestAccess } from '../kit/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 import { balanceOf, eventTypes, fundedMerchant, problemsOf } from '../kit/money.ts'
 import {
   beginRecipients,
@@ -20,23 +18,12 @@ import { entriesOf } from '../kit/money-out.ts'
 
 // What the statements that decide about batches hold by themselves, whatever calls them.
 
-let db: TestDatabase
-let pool: pg.Pool
+const db = await useTestDatabase()
+const { pool } = db.database
 /** A second process. */
-let other: ReturnType<typeof openDatabase>
-let person: (merchantId: number) => Promise<TestMember>
-let access: Awaited<ReturnType<typeof openTestAccess>>
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-  other = openDatabase({ connection: db.connection, poolMax: 10, role: serviceRole, log: () => {} })
-  access = await openTestAccess(pool)
-  person = (merchantId) => makeMember(access, merchantId, 'finance')
-})
-afterAll(async () => {
-  await other.close()
-  await db.drop()
-})
+const other = db.secondProcess()
+const access = await openTestAccess(pool)
+const person = (merchantId: number) => makeMember(access, merchantId, 'finance')
 
 async function shopAsking(required: number) {
   const merchant = await fundedMerchant(pool, 100_000n)

@@ -1,6 +1,5 @@
-import type pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { expect, test } from 'vitest'
+import { useTestDatabase } from '../kit/database.ts'
 import { fundedMerchant } from '../kit/money.ts'
 import {
   addRecipients,
@@ -16,13 +15,8 @@ import {
 
 // What a request did under its Idempotency-Key it does not do again, whoever goes on with it and when.
 
-let db: TestDatabase
-let pool: pg.Pool
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-})
-afterAll(() => db.drop())
+const db = await useTestDatabase()
+const { pool } = db.database
 
 const twelve = <T>(act: () => Promise<T>) => Promise.all(Array.from({ length: 12 }, act))
 

@@ -1,12 +1,10 @@
 import type pg from 'pg'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { openDatabase } from '../../src/database/client.ts'
-import { serviceRole } from '../../src/database/migrate.ts'
+import { afterEach, expect, test } from 'vitest'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { claimSend } from '../../src/requests/store.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { deactivate, type SignedInMerchant } from '../kit/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { createTestDatabase, type TestDatabase, useTestDatabase } from '../kit/database.ts'
 import { fundedMerchant, problemsOf } from '../kit/money.ts'
 import {
   allProviders,
@@ -19,19 +17,10 @@ import {
   settleRecipients,
 } from '../kit/money-bulk.ts'
 
-let db: TestDatabase
-let pool: pg.Pool
+const db = await useTestDatabase()
+const { pool } = db.database
 /** A second process. */
-let other: ReturnType<typeof openDatabase>
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-  other = openDatabase({ connection: db.connection, poolMax: 10, role: serviceRole, log: () => {} })
-})
-afterAll(async () => {
-  await other.close()
-  await db.drop()
-})
+const other = db.secondProcess()
 // What one test leaves is not due in the next.
 afterEach(() => cancelAllBatches(pool))
 

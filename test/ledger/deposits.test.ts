@@ -1,11 +1,8 @@
-import type pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openDatabase } from '../../src/database/client.ts'
-import { serviceRole } from '../../src/database/migrate.ts'
+import { describe, expect, test } from 'vitest'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { transactionStates } from '../../src/resources/transactions/states.ts'
 import { deactivate, makeMerchant } from '../kit/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 import {
   balanceOf,
   collectMany,
@@ -27,19 +24,10 @@ import {
   writtenRows,
 } from '../kit/money-out.ts'
 
-let db: TestDatabase
-let pool: pg.Pool
+const db = await useTestDatabase()
+const { pool } = db.database
 /** A second process. */
-let other: ReturnType<typeof openDatabase>
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-  other = openDatabase({ connection: db.connection, poolMax: 10, role: serviceRole, log: () => {} })
-})
-afterAll(async () => {
-  await other.close()
-  await db.drop()
-})
+const other = db.secondProcess()
 
 const node = (n: number) => (n % 2 ? pool : other.pool)
 const originOf = (id: bigint) => `transaction:${id}`

@@ -1,10 +1,9 @@
-import type pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { readBalance } from '../../src/ledger/balance.ts'
 import { readStatement } from '../../src/ledger/statement.ts'
 import { decideExcess, listExcesses } from '../../src/resources/transactions/excess.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 import { corrupt } from '../kit/corrupt.ts'
 import {
   eventTypes,
@@ -17,13 +16,8 @@ import {
 import { openDeposit, openPayout, settleDeposits } from '../kit/money-out.ts'
 
 // What an operator says was paid beyond what was asked: kept apart, and decided once by a person.
-let db: TestDatabase
-let pool: pg.Pool
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-})
-afterAll(() => db.drop())
+const db = await useTestDatabase()
+const { pool } = db.database
 
 const holdingsOf = async ({ merchantId }: SignedInMerchant) => {
   const { available, reserved, receivable } = await readBalance(pool, merchantId)

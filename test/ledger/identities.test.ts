@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { claimSend } from '../../src/requests/store.ts'
-import type { SignedInMerchant } from '../kit/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 import { collectMany, fundedMerchant, item, openCollection } from '../kit/money.ts'
 import { createBatch, openBatch, type Payee, payees } from '../kit/money-bulk.ts'
 import {
@@ -18,15 +16,9 @@ import {
 // The identity under which an operator is asked is decided with the row and never changes. What the operator
 // executed under it before a restore is asked about, and never sent.
 
-let db: TestDatabase
-let pool: pg.Pool
-let shop: SignedInMerchant
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-  shop = await fundedMerchant(pool, 10_000_000n)
-})
-afterAll(() => db.drop())
+const db = await useTestDatabase()
+const { pool } = db.database
+const shop = await fundedMerchant(pool, 10_000_000n)
 
 let orphans = 0
 

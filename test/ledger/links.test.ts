@@ -1,20 +1,15 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { availabilityOf, freeInMsSql } from '../../src/resources/payment-links/availability.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
-import { deactivate, makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { deactivate, makeMerchant } from '../kit/merchants.ts'
+import { useTestDatabase } from '../kit/database.ts'
 import { eventTypes, reverseMany, settleMany } from '../kit/money.ts'
 import { countsOf, openLink, payBy } from '../kit/money-links.ts'
 
 // The places of payment links. Services share nothing but the database: its sessions stand for them.
 
-let db: TestDatabase
-let merchant: SignedInMerchant
-beforeAll(async () => {
-  db = await createTestDatabase()
-  merchant = await makeMerchant(db.database.pool)
-})
-afterAll(() => db.drop())
+const db = await useTestDatabase()
+const merchant = await makeMerchant(db.database.pool)
 
 const linked = (terms = {}) => openLink(db.owner, merchant.merchantId, terms)
 const pay = (link: number, shown?: number) => payBy(db.database.pool, link, shown)

@@ -1,14 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { openBatches } from '../../src/database/batch.ts'
-import { openDatabase } from '../../src/database/client.ts'
-import { serviceRole } from '../../src/database/migrate.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { recordCallback } from '../../src/requests/record-callback.ts'
 import { claimDue, recordRequest } from '../../src/requests/store.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 import { collectMany, fundedMerchant, fundMerchant, item, reverseMany, settleMany } from '../kit/money.ts'
 import {
   addRecipients,
@@ -36,21 +33,13 @@ import {
 
 const loadMs = Number(process.env.LOAD_MS ?? 2_500)
 
-let db: TestDatabase
+const db = await useTestDatabase()
 /** A second process. */
-let other: ReturnType<typeof openDatabase>
-let pool: pg.Pool
-let merchants: SignedInMerchant[]
-beforeAll(async () => {
-  db = await createTestDatabase()
-  other = openDatabase({ connection: db.connection, poolMax: 24, role: serviceRole, log: () => {} })
-  pool = other.pool
-  merchants = await Promise.all(Array.from({ length: 4 }, () => fundedMerchant(db.database.pool, 40_000n)))
-})
-afterAll(async () => {
-  await other.close()
-  await db.drop()
-})
+const other = db.secondProcess(24)
+const { pool } = other
+const merchants = await Promise.all(
+  Array.from({ length: 4 }, () => fundedMerchant(db.database.pool, 40_000n)),
+)
 
 const chance = (n: number) => Math.floor(Math.random() * n)
 

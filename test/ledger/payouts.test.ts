@@ -1,10 +1,7 @@
-import type pg from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { openDatabase } from '../../src/database/client.ts'
-import { serviceRole } from '../../src/database/migrate.ts'
+import { afterEach, describe, expect, test } from 'vitest'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { deactivate, makeMerchant } from '../kit/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 import { balanceOf, eventTypes, fundedMerchant, problemsOf } from '../kit/money.ts'
 import {
   beginPayouts,
@@ -21,19 +18,10 @@ import {
   writtenRows,
 } from '../kit/money-out.ts'
 
-let db: TestDatabase
-let pool: pg.Pool
+const db = await useTestDatabase()
+const { pool } = db.database
 /** A second process. */
-let other: ReturnType<typeof openDatabase>
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-  other = openDatabase({ connection: db.connection, poolMax: 10, role: serviceRole, log: () => {} })
-})
-afterAll(async () => {
-  await other.close()
-  await db.drop()
-})
+const other = db.secondProcess()
 // What one test leaves is not due in the next.
 afterEach(async () => {
   await cancelAllPayouts(pool)

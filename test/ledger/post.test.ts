@@ -1,27 +1,14 @@
-import type pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openDatabase } from '../../src/database/client.ts'
-import { serviceRole } from '../../src/database/migrate.ts'
+import { expect, test } from 'vitest'
 import { fund } from '../../src/ledger/post.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 import { balanceOf, fundedMerchant } from '../kit/money.ts'
 
-let db: TestDatabase
-let pool: pg.Pool
+const db = await useTestDatabase()
+const { pool } = db.database
 /** A second process. */
-let other: ReturnType<typeof openDatabase>
+const other = db.secondProcess()
 let origins = 0
 const origin = () => `funding:once-${(origins += 1)}`
-
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-  other = openDatabase({ connection: db.connection, poolMax: 10, role: serviceRole, log: () => {} })
-})
-afterAll(async () => {
-  await other.close()
-  await db.drop()
-})
 
 test('a cause funds once, also when asked at the same moment', async () => {
   const { merchantId } = await fundedMerchant(pool, 0n)

@@ -1,10 +1,9 @@
-import type pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { proveRecent } from '../../src/ledger/audit.ts'
 import { readBalance } from '../../src/ledger/balance.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 import {
   fundedMerchant,
   fundMerchant,
@@ -26,13 +25,8 @@ import {
   settlePayouts,
 } from '../kit/money-out.ts'
 
-let db: TestDatabase
-let pool: pg.Pool
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-})
-afterAll(() => db.drop())
+const db = await useTestDatabase()
+const { pool } = db.database
 
 const holdingsOf = async (merchant: SignedInMerchant) => {
   const { available, reserved, receivable } = await readBalance(pool, merchant.merchantId)

@@ -1,9 +1,6 @@
-import type pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openDatabase } from '../../src/database/client.ts'
-import { serviceRole } from '../../src/database/migrate.ts'
+import { expect, test } from 'vitest'
 import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 import { balanceOf, eventTypes, openCollection, problemsOf, reverseMany, settleMany } from '../kit/money.ts'
 import {
   depositItem,
@@ -15,19 +12,10 @@ import {
   settleDeposits,
 } from '../kit/money-out.ts'
 
-let db: TestDatabase
-let pool: pg.Pool
+const db = await useTestDatabase()
+const { pool } = db.database
 /** A second process. */
-let other: ReturnType<typeof openDatabase>
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-  other = openDatabase({ connection: db.connection, poolMax: 10, role: serviceRole, log: () => {} })
-})
-afterAll(async () => {
-  await other.close()
-  await db.drop()
-})
+const other = db.secondProcess()
 
 const node = (n: number) => (n % 2 ? pool : other.pool)
 

@@ -1,18 +1,12 @@
-import type pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { transactionStates } from '../../src/resources/transactions/states.ts'
 import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
 import { createPayouts, openPayout, payoutItem } from '../kit/money-out.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 import { balanceOf, eventTypes, openCollection, problemsOf, reverseMany, settleMany } from '../kit/money.ts'
 
-let db: TestDatabase
-let pool: pg.Pool
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-})
-afterAll(() => db.drop())
+const db = await useTestDatabase()
+const { pool } = db.database
 
 async function paid(merchant: SignedInMerchant, amount = 5_000n): Promise<bigint> {
   const { transactionId } = await openCollection(pool, merchant, { amount })

@@ -1,32 +1,18 @@
-import type pg from 'pg'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Batches, openBatches } from '../../src/database/batch.ts'
-import { openDatabase } from '../../src/database/client.ts'
-import { serviceRole } from '../../src/database/migrate.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { openBatches } from '../../src/database/batch.ts'
 import { type CallbackRecord, recordCallback } from '../../src/requests/record-callback.ts'
 import { claimDue, claimOne, claimSend, recordRequest, type RequestRecord } from '../../src/requests/store.ts'
-import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
+import { makeMerchant } from '../kit/merchants.ts'
 import { openCollection, settleMany } from '../kit/money.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 
-let db: TestDatabase
-let pool: pg.Pool
-let batches: Batches
-let merchant: SignedInMerchant
+const db = await useTestDatabase()
+const { pool } = db.database
 /** A second process. */
-let other: ReturnType<typeof openDatabase>
+const other = db.secondProcess()
+const batches = openBatches(pool)
+const merchant = await makeMerchant(pool)
 
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-  batches = openBatches(pool)
-  merchant = await makeMerchant(pool)
-  other = openDatabase({ connection: db.connection, poolMax: 10, role: serviceRole, log: () => {} })
-})
-afterAll(async () => {
-  await other.close()
-  await db.drop()
-})
 // Every test begins with nothing due.
 beforeEach(() => db.owner.query('UPDATE operator_request SET next_check_at = NULL'))
 

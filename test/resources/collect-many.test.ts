@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
 import { openBatches, shareStatement } from '../../src/database/batch.ts'
 import { deactivate, makeMerchant, master, type SignedInMerchant } from '../kit/merchants.ts'
@@ -11,15 +11,10 @@ import {
   item,
   openCollection,
 } from '../kit/money.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 
-let db: TestDatabase
-let pool: pg.Pool
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-})
-afterAll(() => db.drop())
+const db = await useTestDatabase()
+const { pool } = db.database
 
 async function rowsOf(
   merchantId: number,

@@ -1,28 +1,17 @@
 import type pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Services } from '../../src/context.ts'
 import { openBatches } from '../../src/database/batch.ts'
-import { openDatabase } from '../../src/database/client.ts'
-import { serviceRole } from '../../src/database/migrate.ts'
 import type { RequestOutcome } from '../../src/requests/outcome.ts'
 import { settleTransaction } from '../../src/resources/transactions/settle.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { balanceOf, eventTypes, openCollection, problemsOf, settleMany } from '../kit/money.ts'
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { useTestDatabase } from '../kit/database.ts'
 
-let db: TestDatabase
-let pool: pg.Pool
-let other: ReturnType<typeof openDatabase>
-beforeAll(async () => {
-  db = await createTestDatabase()
-  pool = db.database.pool
-  other = openDatabase({ connection: db.connection, poolMax: 10, role: serviceRole, log: () => {} })
-})
-afterAll(async () => {
-  await other.close()
-  await db.drop()
-})
+const db = await useTestDatabase()
+const { pool } = db.database
+const other = db.secondProcess()
 
 /** What settling needs of a service, in a process with its own connections. */
 function process(on: pg.Pool): Services {
