@@ -23,6 +23,8 @@ const longOnly = [
   'http/import/hostile',
   'http/refused-connections',
   'ledger/audit-out',
+  'ledger/load-out',
+  'ledger/steady-out',
   'pages/accessibility',
   'resources/access-changes',
   'resources/transaction-counts',
@@ -30,12 +32,14 @@ const longOnly = [
   'spec/batch-approval-races',
   'spec/bulk-checkouts',
   'spec/bulk-in-flight',
+  'spec/bulk-size',
   'spec/deposit-races',
   'spec/disk-full',
   'spec/exports-many-rows',
   'spec/fault-numbers',
   'spec/payment-link-races',
   'spec/restore-identities',
+  'spec/secrets',
   'terminal/administration',
   'terminal/bench',
   'terminal/bulk-crash',
@@ -61,6 +65,7 @@ const longest = [
   'spec/isolation',
   'spec/bulk-scenarios',
   'spec/exports',
+  'spec/exports-many-rows',
   'fuzz/graphql',
   'pages/payment-link',
   'spec/disburse-scenarios',
@@ -167,8 +172,9 @@ function selectFiles(mode: string): string[] {
 }
 
 /**
- * Whether a file changes modules, or measures its process: it has a process of its own. The others share
- * processes and the modules in them, whose loading took half of the time.
+ * Whether a file changes modules for good, or measures its process: it has a process of its own. The others
+ * share processes and the modules in them, whose loading took half of the time; they change bounds by
+ * `useBounds`, which restores them.
  */
 function isAlone(path: string): boolean {
   const changes = /vi\.mock\(|Object\.assign\((limits|\w+Bounds)\b/

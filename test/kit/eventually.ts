@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The longest pause between two tries. */
-const pauseMsMax = 25
+/** The longest pause between two tries. Each try takes processor time from the work that it waits for. */
+const pauseMsMax = 100
 
 /**
  * Waits until something holds: tries `check` again and again until it neither throws nor gives `false`.
