@@ -78,7 +78,9 @@ export const settings = z.object({
       description: 'Your PostgreSQL: postgresql://... Required in production.',
       usual: 'the embedded PostgreSQL',
     }),
-  EMBEDDED_DB: flag.default(false).describe('1 keeps the embedded database in production.'),
+  EMBEDDED_DB: flag
+    .default(false)
+    .describe('1 lets production use the embedded database; then DATABASE_URL is not required.'),
   DATABASE_EPOCH: z.coerce
     .number()
     .int('must be a whole number')
@@ -109,7 +111,10 @@ export const settings = z.object({
   TRUSTED_PROXIES: z
     .string()
     .default('')
-    .describe('Networks whose X-Forwarded-For is believed: 10.0.0.0/8,...'),
+    .describe(
+      'Networks of your proxies, such as 10.0.0.0/8,...: the service takes the address of a caller ' +
+        'from their X-Forwarded-For.',
+    ),
   ...paceSettings,
   ...connectionSettings,
   ...deliverySettings,
@@ -122,7 +127,7 @@ export const settings = z.object({
     .describe('debug, info, warn, error or silent.'),
   OPERATORS_PORT: port
     .default(4010)
-    .describe('The port of the simulator. It takes another one if that is taken.'),
+    .describe('The port of the simulator. If another program uses the port, the simulator takes a free one.'),
   OPERATORS_URL: address.optional().describe('The address of a simulator that runs elsewhere.'),
   OPERATORS_CONTROL_TOKEN: z
     .string()

@@ -28,8 +28,8 @@ export const deliverySettings = {
       `must be a list of up to ${stepsMax} whole seconds with commas, each 1 to ${waitMaxS}`,
     )
     .describe(
-      'Seconds from each failed attempt at a webhook delivery to the next. After the last ' +
-        'one the event is kept for replay.',
+      'Seconds from each failed attempt at a webhook delivery to the next. After the last attempt the ' +
+        'delivery is given up; the event can be sent again by replayEvents.',
     ),
   WEBHOOK_DISABLE_AFTER: z.coerce
     .number()
@@ -37,7 +37,7 @@ export const deliverySettings = {
     .min(1)
     .max(1_000)
     .default(20)
-    .describe('So many failed attempts in a row disable a webhook endpoint.'),
+    .describe('The number of failed attempts in a row after which a webhook endpoint is disabled.'),
 }
 
 export function readDeliveryPace(read: z.output<z.ZodObject<typeof deliverySettings>>): DeliveryPace {

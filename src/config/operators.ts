@@ -54,26 +54,28 @@ export type OperatorSettings = GsmaSettings | CheckoutSettings
 /** Settings of an operator with the driver `gsma-mm`, without their prefix. */
 export const gsmaSettings = z.object({
   BASE_URL: address.describe('Address of its API.'),
-  TOKEN_URL: address.describe('Where tokens are asked for.'),
-  CLIENT_ID: z.string().min(1).describe('Name for the sign-in.'),
-  CLIENT_SECRET: z.string().min(1).describe('Secret for the sign-in.'),
-  API_KEY: z.string().optional().describe('Sent with each call, if the operator wants one.'),
+  TOKEN_URL: address.describe('The address at which the service gets an access token.'),
+  CLIENT_ID: z.string().min(1).describe('The client id of the service at the operator.'),
+  CLIENT_SECRET: z.string().min(1).describe('The client secret of the service at the operator.'),
+  API_KEY: z.string().optional().describe('A key that is sent with each call, if the operator requires one.'),
   ACCOUNT: z
     .string()
     .regex(/^[a-z]+:.+$/i, 'must be type:identifier')
     .default('accountid:POOL')
-    .describe('Our own account at the operator: type:identifier.'),
+    .describe('Your own account at the operator, as type:identifier.'),
   FLOW: z
     .enum(['callback', 'polling'])
     .default('callback')
-    .describe('callback: the operator calls us; polling: we ask.'),
+    .describe('callback: the operator calls the service; polling: the service asks the operator.'),
   SYNCHRONOUS_DISBURSEMENT: flag
     .default(false)
-    .describe('Disbursements are answered with their final state.'),
+    .describe('1 or true: the operator answers a payment out with its final state.'),
   STATUS_MAP: z
     .string()
     .default('completed:settled,successful:settled,pending:pending,failed:refused,reversed:reversed')
-    .describe('Its words for a status: word:settled, word:pending, word:refused or word:reversed.'),
+    .describe(
+      'The words of the operator for each status: word:settled, word:pending, word:refused or word:reversed.',
+    ),
   ...limitSettings,
 })
 

@@ -53,7 +53,9 @@ export const paceSettings = {
       'Writing requests of a merchant in one second, over all nodes. One token may use four fifths of it.',
     ),
   ),
-  RATE_LIMIT_READS: count.meta(usually('readsPerSecond', 'Reading requests, likewise.')),
+  RATE_LIMIT_READS: count.meta(
+    usually('readsPerSecond', 'Reading requests of a merchant in one second, counted in the same way.'),
+  ),
   RATE_LIMIT_PUBLIC: count.meta(
     usually(
       'publicPerMinute',
