@@ -24,7 +24,8 @@ export const mailSettings = {
     .optional()
     .describe(
       'The mail server: smtp://user:password@host:port, or smtps://. Production without it ' +
-        'sends no invitations, password resets or alerts, and says so at its start.',
+        'sends no e-mails: no invitations, no password resets, no notices of new sign-ins. The log says so ' +
+        'at the start.',
     ),
   MAIL_FROM: z
     .string()
@@ -41,9 +42,9 @@ export const mailSettings = {
     .enum(['loopback', 'public'])
     .default('loopback')
     .describe(
-      'Who reads the e-mails of a sandbox without SMTP_URL at /mail: loopback (clients on ' +
-        'the same machine, if HOST is loopback too) or public (everybody). The e-mails hold ' +
-        'links that sign people in.',
+      'A sandbox without SMTP_URL shows its e-mails at /mail. loopback: only to clients on the same ' +
+        'machine, if HOST is loopback too. public: to all clients. The e-mails contain links that sign ' +
+        'people in.',
     ),
 }
 

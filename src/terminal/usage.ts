@@ -37,7 +37,10 @@ export const adminCommands: readonly AdminCommand[] = [
   },
   { call: 'payments-out halt --reason "why"', does: 'Halts payments out: no money leaves.' },
   { call: 'payments-out resume --reason "why"', does: 'Resumes payments out.' },
-  { call: 'backup --to FOLDER', does: 'Copies the database and the master secret, also beside the service.' },
+  {
+    call: 'backup --to FOLDER',
+    does: 'Copies the database and the master secret (not SECRET_KEY), while the service runs or not.',
+  },
   {
     call: 'restore --from FOLDER',
     does: 'Replaces the database by a backup. No other program may use the database then.',
