@@ -8,12 +8,12 @@ import {
   type ConformanceVerdict,
 } from './subject.ts'
 
-/** Operators at once: each play waits for its own clock and sockets most of the time. */
+/** Operators at once: each trial waits for its own clock and sockets most of the time. */
 const atOnce = 12
 
 /**
  * Plays every operation of a driver under every fault that can happen to it, each at an operator of its own.
- * @returns a verdict for each pair; nothing is thrown for what the driver does
+ * @returns a verdict for each pair; an error of the driver is a verdict, not an exception
  */
 export async function certify(subject: DriverUnderTest): Promise<Certificate> {
   const pairs = faults.flatMap((fault) => fault.to.map((operation) => ({ fault, operation })))
@@ -63,7 +63,7 @@ const plays: Readonly<Record<DriverOperation, (trial: Trial) => Promise<Conforma
   statement: playStatement,
 }
 
-/** What the contract leaves to a driver, and this one leaves out. */
+/** Lists the optional parts of the contract that this driver leaves out. */
 async function optional(subject: DriverUnderTest): Promise<string[]> {
   const fixture = await subject.open()
   const { cancel, lookupParty, capabilities } = fixture.driver

@@ -3,15 +3,15 @@ import { certify } from './certify.ts'
 import type { DriverUnderTest } from './subject.ts'
 import { subjects } from './subjects.ts'
 
-/** Certifies a driver: one test, whose failure lists every operation and fault that went wrong. */
+/** Certifies a driver in one test, whose failure lists every operation and fault that went wrong. */
 export function describeDriver(subject: DriverUnderTest, leftOut: readonly string[]): void {
-  test.concurrent(`${subject.name} does right whatever goes wrong`, async () => {
+  test.concurrent(`${subject.name} fulfils the contract under every fault`, async () => {
     const { cells, notOffered } = await certify(subject)
     const wrong = cells.flatMap(({ fault, operation, verdict }) =>
       verdict.kind === 'failed' ? [`${operation} under "${fault}": ${verdict.why}`] : [],
     )
     expect(wrong).toEqual([])
-    // What is left out is known, and nothing else is.
+    // The driver leaves out the listed parts only.
     expect(cells.filter(({ verdict }) => verdict.kind === 'not offered')).toEqual([])
     expect(notOffered).toEqual(leftOut)
     const passed = cells.filter(({ verdict }) => verdict.kind === 'passed')
@@ -19,7 +19,7 @@ export function describeDriver(subject: DriverUnderTest, leftOut: readonly strin
   }, 60_000)
 }
 
-describe('each driver, under every fault, at an operator of its own', () => {
+describe('each driver is certified under every fault, at an operator of its own', () => {
   for (const subject of subjects) {
     const checkout = subject.name.startsWith('checkout')
     describeDriver(subject, checkout ? ['to look up who owns a number', 'to reverse a part'] : [])

@@ -1,53 +1,53 @@
 import type { OperatorDriver, RawCallback } from '../../src/operators/operator.ts'
 
-/** What a driver is certified for; each is played once under each fault. */
+/** The operations that a driver is certified for; each is played once under each fault. */
 export const operations = ['collect', 'disburse', 'reverse', 'query', 'statement'] as const
 export type DriverOperation = (typeof operations)[number]
 
-/** A wish to an operator: what goes wrong, with which request. */
+/** A fault to put in force, and the request that it strikes. */
 export interface RequestedFault {
   effect: string
   op: DriverOperation | 'token'
-  /** Only what carries this reference. */
+  /** Strikes only requests with this reference. */
   clientRef?: string
   params?: Readonly<Record<string, number | string>>
-  /** How often; absent: each time. */
+  /** How many requests it strikes; absent: all. */
   times?: number
 }
 
-/** What money did for one reference of ours, by the operator's own book. */
+/** The money that moved under one reference of ours, by the operator's own book. */
 export interface Executions {
   count: number
   amount: bigint
   reversed: bigint
 }
 
-/** An operator of its own for each test, with one driver that speaks to it. */
+/** An operator of its own for one trial, and a driver that calls it. */
 export interface OperatorFixture {
   driver: OperatorDriver
-  /** The same, as a process has it that was just started. */
+  /** The same driver without its token, as after a start. */
   fresh: OperatorDriver
-  /** The same, of an operator that nobody can connect to. */
+  /** The same driver, for an operator that refuses all connections. */
   unreachable: OperatorDriver
-  /** Puts a fault in force. @returns null, or why this operator can never show it */
-  wish(wish: RequestedFault): Promise<string | null>
-  /** Takes all faults back. */
-  heal(): Promise<void>
+  /** Puts a fault in force. @returns null, or the reason why this operator can never show it */
+  putInForce(fault: RequestedFault): Promise<string | null>
+  /** Ends all faults. */
+  endFaults(): Promise<void>
   /** Moves the operator's time. */
   advance(ms: number): Promise<void>
   executions(clientRef: string): Promise<Executions>
-  /** What does not add up in the operator's books. */
+  /** Sentences about errors of the operator's books. */
   problems(): Promise<readonly string[]>
-  /** The requests that carried this correlation id as the name of a new operation. */
+  /** How many requests carried this correlation id as the name of a new operation. */
   creations(correlationId: string): Promise<number>
-  /** What the operator has told of its own accord, oldest first. */
+  /** Callbacks of the operator, oldest first. */
   callbacks: readonly RawCallback[]
   close(): Promise<void>
 }
 
 /**
- * A driver to be certified. For the two protocols that are built in, `subjects.ts` shows what it takes; a
- * driver of another protocol brings an operator of its own that can go wrong in the same ways.
+ * A driver to be certified. `subjects.ts` has the two built-in protocols; a driver of another protocol brings
+ * an operator of its own that can show the same faults.
  */
 export interface DriverUnderTest {
   name: string
@@ -55,20 +55,20 @@ export interface DriverUnderTest {
   customer: string
   /** An E.164 number that the operator does not know. */
   stranger: string
-  /** It signs in for a token first; others show a key with each call. */
+  /** Whether the driver signs in for a token first; others send a key with each call. */
   signsIn: boolean
-  /** Words that no record may hold: keys, secrets, tokens. */
+  /** Secrets that no record may contain: keys, passwords, tokens. */
   secrets: RegExp
   open(): Promise<OperatorFixture>
 }
 
-/** What became of one operation under one fault. */
+/** The result of one operation under one fault. */
 export type ConformanceVerdict =
   | { kind: 'passed' }
   | { kind: 'failed'; why: string }
-  /** It cannot happen: to this operation, or at this operator. */
+  /** The fault cannot happen to this operation, or at this operator. */
   | { kind: 'impossible'; why: string }
-  /** The driver does not do this yet. */
+  /** The driver does not offer this operation. */
   | { kind: 'not offered'; what: string }
 
 export interface ConformanceCell {
@@ -80,6 +80,6 @@ export interface ConformanceCell {
 export interface Certificate {
   subject: string
   cells: readonly ConformanceCell[]
-  /** What a driver may offer besides, and this one does not yet. */
+  /** Optional parts of the contract that this driver does not offer. */
   notOffered: readonly string[]
 }

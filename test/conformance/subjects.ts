@@ -52,7 +52,7 @@ async function openFixture(provider: OperatorSettings['provider']): Promise<Oper
     fresh,
     unreachable,
     callbacks: callbacks.seen,
-    async wish({ effect, op, clientRef, params, times }) {
+    async putInForce({ effect, op, clientRef, params, times }) {
       const match = { operator: provider, op, clientRef }
       const { status, body } = await control('POST', 'faults', { effect, match, params, times })
       if (status === 201) return null
@@ -60,7 +60,7 @@ async function openFixture(provider: OperatorSettings['provider']): Promise<Oper
       if (message.includes(': not at ')) return message
       throw new Error(message)
     },
-    heal: async () => void (await control('DELETE', 'faults')),
+    endFaults: async () => void (await control('DELETE', 'faults')),
     advance: async (ms) => void (await control('POST', 'clock', { advance_ms: ms })),
     async executions(clientRef) {
       const { body } = await control('GET', `invariants?clientRef=${clientRef}`)
@@ -112,7 +112,7 @@ function controlOf(url: string) {
   }
 }
 
-/** Takes what the operator reports, word for word. */
+/** Records the operator's callbacks as they came. */
 async function openCallbacks(): Promise<{ url: string; seen: RawCallback[]; close(): Promise<void> }> {
   const seen: RawCallback[] = []
   const server = createServer((request, response) => {

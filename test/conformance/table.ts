@@ -7,7 +7,7 @@ const colours = { passed: 'green', failed: 'red', impossible: 'gray', 'not offer
 const firstWidth = 30
 const width = 11
 
-/** A certificate as people read it: faults down, operations across, and below it what is wrong or missing. */
+/** Prints a certificate: faults down, operations across, and below it the errors and the missing parts. */
 export function table({ subject, cells, notOffered }: Certificate): string {
   const head = ['', ...operations]
     .map((word, index) => word.padEnd(index === 0 ? firstWidth : width))

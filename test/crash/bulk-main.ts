@@ -9,7 +9,7 @@ import { startOperators } from './operator.ts'
 import { startPostgres } from './postgres.ts'
 import { startProxy } from './proxy.ts'
 
-const usage = `Pays one batch by two processes of the service, and kills the one that sends: everybody once.
+const usage = `Pays one batch by two processes of the service, and kills the one that sends: each recipient is paid once.
 
   --recipients N  how many (10000)
   --kills N       kills -9 while it runs (5)
@@ -30,7 +30,7 @@ async function runBulk(): Promise<number> {
   const recipients = wholeNumber('recipients', values.recipients ?? '10000')
   const kills = wholeNumber('kills', values.kills ?? '5')
   const dir = mkdtempSync(join(tmpdir(), 'merchant-payments-bulk-'))
-  // PostgreSQL runs under another account where this runs as root.
+  // PostgreSQL runs under another account when this program runs as root.
   chmodSync(dir, 0o755)
   const postgres = await startPostgres(join(dir, 'pg'), () => {})
   const operators = await startOperators(join(dir, 'operators.jsonl'), 1)
@@ -41,9 +41,9 @@ async function runBulk(): Promise<number> {
     const options = { databaseUrl, owner, operators, recipients, kills, isShort: values.short, say }
     const run = await crashBulk(options)
     const { violations, counts, paid, resends, atOnce, allAtOnce, ms, peakMb } = run
-    const of = Object.entries(counts).map(([status, count]) => `${count} ${status}`)
+    const byStatus = Object.entries(counts).map(([status, count]) => `${count} ${status}`)
     say(
-      `${recipients} recipients in ${Math.round(ms / 1_000)} s, ${kills} kills: ${of.join(', ')}; ` +
+      `${recipients} recipients in ${Math.round(ms / 1_000)} s, ${kills} kills: ${byStatus.join(', ')}; ` +
         `${paid} XOF, ${resends} sent again; ${atOnce} at once, ${allAtOnce} with those; ` +
         `at most ${peakMb} MB in a process`,
     )

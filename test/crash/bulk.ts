@@ -18,37 +18,40 @@ export interface BulkRunOptions {
   owner: pg.Pool
   operators: CrashOperators
   recipients: number
-  /** Kills (-9) of the process that sends at that moment, evenly over the run. */
+  /** How often the sending process is killed (-9), evenly over the run. */
   kills: number
-  /** With the waits of `short-limits.ts`. */
+  /** Whether the service runs with the short waits of `short-limits.ts`. */
   isShort: boolean
   say(line: string): void
 }
 
 export interface BulkRun {
-  /** What is wrong; empty where nobody was paid twice or not at all. */
+  /**
+   * Sentences about each thing that is wrong; empty where each recipient was paid exactly once or refused.
+   */
   violations: string[]
   counts: Readonly<Record<string, number>>
   paid: number
   /** Operator calls beyond the first of their recipient. */
   resends: number
   /**
-   * Calls that operators had open at the same moment, at most: for those who were sent once, and for all.
-   * Whom a callback ended gives up the place before the call is answered; what is sent again may take it.
+   * The most operator calls that were open at the same moment: for recipients that were sent once, and for
+   * all.
+   * A callback that ends a recipient frees its slot before the call is answered; a resend may take that slot.
    */
   atOnce: number
   allAtOnce: number
   /** From `process` to the end of the batch, kills and starts included. */
   ms: number
-  /** The highest memory that any process of the service held, in MB. */
+  /** The highest memory use of any process of the service, in MB. */
   peakMb: number
 }
 
 /**
- * Every scenario of a disbursement that ends: who is paid at once, soon, late, less than asked; who gives it
- * back; who is refused; whose answer is lost, late or wrong; whom our own float does not cover, once or for a
- * day (51, 02), and who is never reached (27). Nobody may lean on an operator that knows a repeated request
- * again (`operator.ts`).
+ * Every scenario of a disbursement that ends. The payee is paid at once, soon, late, or less than asked;
+ * gives the money back; is refused; gets a lost, late or wrong answer. Our own float is short once or for a
+ * day (51, 02), or the operator is never reached (27). No operator recognises a repeated request here
+ * (`operator.ts`).
  */
 const payees: readonly { value: string; weight: number }[] = [
   { value: '0000', weight: 590 },
@@ -79,20 +82,23 @@ const payees: readonly { value: string; weight: number }[] = [
   { value: '4140', weight: 20 },
   { value: '5101', weight: 5 },
 ]
-/** Answered after every deadline. There are few: each keeps one of the places of its batch so long. */
+/**
+ * Payees that the operator answers after every deadline. They are few, because each occupies a slot of its
+ * batch for that long.
+ */
 const slow = (isShort: boolean) => [{ value: isShort ? '2103' : '2118', weight: isShort ? 5 : 2 }]
 
 const endMaxMs = 15 * 60_000
 
 /**
- * Pays one batch over all four operators by two processes of the service over one database, kills the one
- * that sends again and again, and holds what became of everybody against the operators' own book.
+ * Pays one batch over all four operators by two processes of the service over one database, kills the sending
+ * process again and again, and compares the result of each recipient with the operators' own book.
  */
 export async function crashBulk(options: BulkRunOptions): Promise<BulkRun> {
   const { owner, operators, recipients, kills } = options
   const nodes = createNodes(options)
   try {
-    await operators.lie(false)
+    await operators.misbehave(false)
     await Promise.all([nodes.start(0), nodes.start(1)])
     const people = recipientsOf(options)
     const funds = people.reduce((sum, { amount }) => sum + amount, 0) + 1_000
@@ -119,7 +125,7 @@ export async function crashBulk(options: BulkRunOptions): Promise<BulkRun> {
     for (let kill = 1; kill <= kills; kill += 1) {
       const ended = await wait((recipients * kill) / (kills + 1), endedOf, id)
       const sender = await senderOf(operators)
-      // Who was killed last sends no more.
+      // The process that was killed last sends no more.
       victim = sender === null ? 1 - victim : nodes.at(sender)
       options.say(
         `${Math.round(performance.now() - begun)} ms: ${ended} ended, process ${victim + 1} is killed`,
@@ -146,7 +152,9 @@ export async function crashBulk(options: BulkRunOptions): Promise<BulkRun> {
   }
 }
 
-/** The same people for the same number of them: one at least of each scenario, where there are so many. */
+/**
+ * Makes the same recipients for the same count, with at least one of each scenario where the count allows it.
+ */
 function recipientsOf({ recipients, isShort }: BulkRunOptions) {
   const random = randomFrom(recipients)
   const mix = [...payees, ...slow(isShort)].map(({ value, weight }) => ({ value, weight }))
@@ -162,7 +170,7 @@ function recipientsOf({ recipients, isShort }: BulkRunOptions) {
   })
 }
 
-/** The two processes, with the secret that merchants of tests are made under. */
+/** The two processes of the service; they share the secret under which tests create merchants. */
 function createNodes({ databaseUrl, operators, isShort }: BulkRunOptions) {
   const nodes: { home: Home; running: Running | null }[] = []
   let peakKb = 0
@@ -209,7 +217,7 @@ function createNodes({ databaseUrl, operators, isShort }: BulkRunOptions) {
   }
 }
 
-/** Which process sends: it wants to be told at its own address, where the operator tells at all. */
+/** Finds the process that sends: it names its own address for callbacks to every operator that calls back. */
 async function senderOf(operators: CrashOperators): Promise<string | null> {
   const answer = await fetch(`${operators.url}/_sim/requests`, {
     headers: { 'x-control-token': operatorsControlToken },
@@ -224,8 +232,8 @@ const returnedOf =
   'SELECT count(*)::int AS n FROM batch_recipient WHERE batch_id = $1 AND reversed_at IS NOT NULL'
 
 /**
- * Waits until there are so many. Where nothing goes on by itself any more, time passes: each time eight times
- * as much, for some wait a day.
+ * Waits until the query counts that many rows. When the count stands still, moves the time on, each time by
+ * eight times as much, because some recipients wait a day.
  */
 function watchOf({ owner, isShort }: BulkRunOptions, passTime: (minutes: number) => Promise<void>) {
   return async function wait(count: number, question: string, id: number): Promise<number> {
@@ -262,7 +270,7 @@ interface Row {
   attempt: number | null
 }
 
-/** Holds everybody against the operators' book, and the batch against everybody. */
+/** Compares each recipient with the operators' book, and the batch with its recipients. */
 async function inspect(
   { owner, operators }: BulkRunOptions,
   id: number,
@@ -283,7 +291,9 @@ async function inspect(
   const known = new Set(rows.map(({ identity }) => identity))
   const violations = [
     ...rows.flatMap((row) => disagreement(row, book)),
-    ...[...book.keys()].flatMap((name) => (known.has(name) ? [] : [`${name} is nobody of this batch`])),
+    ...[...book.keys()].flatMap((name) =>
+      known.has(name) ? [] : [`${name} belongs to no recipient of this batch`],
+    ),
     ...(atOnce > limits.batchInFlightMax ? [`${atOnce} calls were open at once`] : []),
     ...(await operators.problems()),
     ...(await verifyLedger(owner)).map(({ invariant, problem }) => `${invariant}: ${problem}`),
@@ -303,13 +313,13 @@ async function inspect(
     violations.push(
       `${available} available, ${reserved} reserved, of ${funds}: ${paid} paid, ${returned} back`,
     )
-  const told = await owner.query<{ data: Record<string, unknown> }>(
+  const events = await owner.query<{ data: Record<string, unknown> }>(
     `SELECT data FROM event WHERE type = 'bulk_pay_done' AND data->>'batch_id' = $1`,
     [id],
   )
-  const [done, ...more] = told.rows.map(({ data }) => data)
+  const [done, ...more] = events.rows.map(({ data }) => data)
   if (!done || more.length > 0 || done['paid_amount'] !== paid)
-    violations.push(`bulk_pay_done: ${JSON.stringify(told.rows)}`)
+    violations.push(`bulk_pay_done: ${JSON.stringify(events.rows)}`)
   const resends = rows.reduce((total, { attempt }) => total + (attempt ?? 1) - 1, 0)
   return { violations, counts, paid, resends, atOnce, allAtOnce }
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { invariants } from './invariants.ts'
 import { countOpen, type Snapshot, takeSnapshot } from './snapshot.ts'
-import { type Blow, planOf, randomFrom } from './plan.ts'
+import { type PlannedKill, planOf, randomFrom } from './plan.ts'
 import { StuckError } from './stuck.ts'
 import { work } from './operations.ts'
 import type { WorkloadClient } from './workload.ts'
@@ -11,13 +11,13 @@ import { advanceClock, openSystem, type CrashSystem } from './system.ts'
 export interface CrashOptions {
   seed: number
   cycles: number
-  /** Of the service, over one database. */
+  /** Processes of the service over one database. */
   processes: number
   /** The source tree that the service runs from. */
   tree: string
-  /** What must always hold is checked after every so many cycles, everything at the end. */
+  /** The invariants are checked after this many cycles, and everything at the end. */
   checkEvery: number
-  /** Ends the storm and all that it started. */
+  /** Ends the run and all that it started. */
   signal: AbortSignal
   say(line: string): void
 }
@@ -27,14 +27,14 @@ export interface BrokenInvariant {
   words: string
 }
 
-/** What a storm was, in numbers. */
+/** The result of a run, in numbers. */
 export interface CrashRun {
   seed: number
   processes: number
-  /** Cycles that ran; where a violation was seen, its place. */
+  /** Cycles that ran; after a violation, the number of the cycle that showed it. */
   cycles: number
   violations: BrokenInvariant[]
-  /** Where the service's log is; null where nothing was wrong. */
+  /** Path of the service's log; null where nothing was wrong. */
   logPath: string | null
   requests: number
   /** Answers that named a transaction. */
@@ -52,18 +52,19 @@ export interface CrashRun {
 }
 
 const clientsCount = 16
-/** What is under way must become less within so long. Choice: far above every wait of `short-limits.ts`. */
+/**
+ * The number of open things must fall within this time. Choice: far above every wait of `short-limits.ts`.
+ */
 const drainStuckMs = 60_000
-/** Until a call that the storm broke has arrived or never will, and may be sent again. */
+/** After this time a call that was broken off has arrived or never will, and may be sent again. */
 const calmMs = 5_000
-/** Between two steps of the clock, while things come home. */
+/** The time between two steps of the clock while open things settle. */
 const stepMs = 2_500
 
 /**
- * Kills the service and its database again and again while clients work, and checks the books: after every
- * few kills what must always hold, and at the end, when the storm is over, that everything came home. Ends at
- * the first violation.
- * @throws the reason of the signal, once nothing of the storm is left
+ * Kills the service and its database again and again while clients work, and checks the books: the invariants
+ * after every few kills, and at the end that nothing is open any more. Ends at the first violation.
+ * @throws the reason of the signal, once nothing of the run is left
  */
 export async function crashOnce(options: CrashOptions): Promise<CrashRun> {
   options.signal.throwIfAborted()
@@ -75,22 +76,26 @@ export async function crashOnce(options: CrashOptions): Promise<CrashRun> {
   async function check(isOver: boolean): Promise<boolean> {
     snapshot = await takeSnapshot(
       system.postgres,
-      { words: system.record.words, batchWords: system.record.batches, readers: system.readers },
+      {
+        acknowledgements: system.record.acknowledgements,
+        batchAcknowledgements: system.record.batches,
+        readers: system.readers,
+      },
       system.operators.book,
     )
-    run.violations = [...brokenInvariants(snapshot, isOver), ...(await strangeThings(system))]
+    run.violations = [...brokenInvariants(snapshot, isOver), ...(await readComplaints(system))]
     return run.violations.length === 0
   }
   async function pass(): Promise<void> {
-    await system.operators.lie(true)
-    options.say(`seed ${options.seed}: the storm begins`)
-    for (const blow of planOf(options.seed, options.cycles)) {
+    await system.operators.misbehave(true)
+    options.say(`seed ${options.seed}: the run begins`)
+    for (const plan of planOf(options.seed, options.cycles)) {
       run.cycles += 1
       const isDue = run.cycles % options.checkEvery === 0
-      const isFine = await strike(system, blow, () => (isDue ? check(false) : Promise.resolve(true)))
-      run.kills.set(blow.victim, (run.kills.get(blow.victim) ?? 0) + 1)
+      const isFine = await workAndKill(system, plan, () => (isDue ? check(false) : Promise.resolve(true)))
+      run.kills.set(plan.victim, (run.kills.get(plan.victim) ?? 0) + 1)
       options.say(
-        `seed ${options.seed}, cycle ${run.cycles}: ${inWords(blow)}; ${system.record.requests} requests`,
+        `seed ${options.seed}, cycle ${run.cycles}: ${inWords(plan)}; ${system.record.requests} requests`,
       )
       if (!isFine) break
     }
@@ -123,40 +128,47 @@ function aborted(signal: AbortSignal): Promise<never> {
   })
 }
 
-/** One life and its end. @param check looks at the books while nothing runs */
-async function strike(system: CrashSystem, blow: Blow, check: () => Promise<boolean>): Promise<boolean> {
+/**
+ * Lets the system work until the planned kill, and kills.
+ * @param check checks the books while nothing runs
+ */
+async function workAndKill(
+  system: CrashSystem,
+  plan: PlannedKill,
+  check: () => Promise<boolean>,
+): Promise<boolean> {
   const { services, postgres, proxy } = system
-  const struck = services.filter((_, n) => blow.process === 'all' || n === blow.process % services.length)
-  if (blow.moment === 'starting') {
-    await Promise.all(struck.map((service) => service.kill()))
-    await Promise.all(struck.map((service) => service.startAndKill(blow.afterMs)))
+  const victims = services.filter((_, n) => plan.process === 'all' || n === plan.process % services.length)
+  if (plan.moment === 'starting') {
+    await Promise.all(victims.map((service) => service.kill()))
+    await Promise.all(victims.map((service) => service.startAndKill(plan.afterMs)))
   } else {
-    proxy.reset(blow.resets)
-    await live(system, blow)
-    if (blow.victim !== 'service') postgres.kill()
-    if (blow.victim !== 'postgres') await Promise.all(struck.map((service) => service.kill()))
+    proxy.reset(plan.resets)
+    await letWork(system, plan)
+    if (plan.victim !== 'service') postgres.kill()
+    if (plan.victim !== 'postgres') await Promise.all(victims.map((service) => service.kill()))
     proxy.reset(false)
   }
   await postgres.ready()
   const isFine = await check()
-  if (isFine && blow.victim !== 'postgres') await Promise.all(struck.map((service) => service.start()))
+  if (isFine && plan.victim !== 'postgres') await Promise.all(victims.map((service) => service.start()))
   return isFine
 }
 
-/** Lets the time pass; where the machine is slow, until something was done in it. */
-async function live({ record }: CrashSystem, { afterMs, answersMin }: Blow): Promise<void> {
+/** Lets the time pass; on a slow machine, until enough requests were answered. */
+async function letWork({ record }: CrashSystem, { afterMs, answersMin }: PlannedKill): Promise<void> {
   const begun = performance.now()
   const enough = record.answered + answersMin
   await sleep(afterMs)
   while (record.answered < enough && performance.now() - begun < 3 * afterMs) await sleep(20)
 }
 
-/** The storm is over: what it left is brought home, in the time of the service and of the operators. */
+/** Ends the faults and waits until nothing is open, while the time of service and operators moves on. */
 async function drain(system: CrashSystem): Promise<number> {
   const begun = performance.now()
   let least = Number.POSITIVE_INFINITY
   let movedAt = begun
-  await system.operators.lie(false)
+  await system.operators.misbehave(false)
   await sleep(calmMs)
   for (;;) {
     await advanceClock(system, 'PT15M')
@@ -183,7 +195,7 @@ async function readersAreDone({ postgres, readers }: CrashSystem): Promise<boole
     ),
   )
   const ends = new Map(heads.rows.map((row) => [row.merchant_id, row.count]))
-  return readers.every(({ merchantId, noted }) => noted.length >= (ends.get(merchantId) ?? 0))
+  return readers.every(({ merchantId, recorded }) => recorded.length >= (ends.get(merchantId) ?? 0))
 }
 
 function startClients(system: CrashSystem, seed: number, stop: AbortSignal): Promise<void[]> {
@@ -192,13 +204,13 @@ function startClients(system: CrashSystem, seed: number, stop: AbortSignal): Pro
     Array.from({ length: clientsCount }, (_, index) => {
       const merchant = system.merchants[index % system.merchants.length]
       const service = system.services[Math.floor(index / 2) % system.services.length]
-      if (!merchant || !service) throw new Error('a storm needs a merchant')
+      if (!merchant || !service) throw new Error('a run needs a merchant')
       const client: WorkloadClient = {
         url: service.url,
         random: randomFrom(seed * 100 + index),
         merchant,
         record: system.record,
-        newReference: () => `storm-${(references += 1)}`,
+        newReference: () => `run-${(references += 1)}`,
       }
       return work(client, service.serving, stop)
     }),
@@ -215,24 +227,24 @@ function brokenInvariants(snapshot: Snapshot, isOver: boolean): BrokenInvariant[
   })
 }
 
-/** What clients, readers, the operators and the service itself complain of. */
-async function strangeThings(system: CrashSystem): Promise<BrokenInvariant[]> {
+/** Complaints of clients, readers, the operators and the service itself. */
+async function readComplaints(system: CrashSystem): Promise<BrokenInvariant[]> {
   const { record, readers, operators, logPath } = system
   const fatal = readFileSync(logPath, 'utf8')
     .split('\n')
     .filter((line) => line.startsWith('{"level":60'))
-  const complaints: Readonly<Record<string, readonly string[]>> = {
-    'every answer is one that the service may give': record.strange,
-    'no reader is refused': readers.flatMap(({ strange }) => strange),
+  const byInvariant: Readonly<Record<string, readonly string[]>> = {
+    'every answer is one that the service may give': record.complaints,
+    'no reader is refused': readers.flatMap(({ complaints }) => complaints),
     'the operators’ books add up': await operators.problems(),
-    'the service is not in despair': fatal,
+    'the service logs no fatal error': fatal,
   }
-  return Object.entries(complaints).flatMap(([invariant, words]) =>
+  return Object.entries(byInvariant).flatMap(([invariant, words]) =>
     words.slice(0, shownMax).map((each) => ({ invariant, words: each })),
   )
 }
 
-function inWords({ victim, process, moment, afterMs, resets }: Blow): string {
+function inWords({ victim, process, moment, afterMs, resets }: PlannedKill): string {
   const which = victim === 'postgres' ? '' : `, process ${process},`
   return `kill -9 of ${victim}${which} ${moment} after ${afterMs} ms${resets ? ', connections reset' : ''}`
 }
@@ -251,7 +263,7 @@ function summarize(run: CrashRun, system: CrashSystem, snapshot: Snapshot | null
     ...run,
     logPath: run.violations.length > 0 ? logPath : null,
     requests: record.requests,
-    acknowledged: record.words.filter(({ id }) => id !== null).length,
+    acknowledged: record.acknowledgements.filter(({ id }) => id !== null).length,
     transactions: transactions.length,
     paid: transactions.filter(({ status }) => status === 'success').length,
     resends: transactions.reduce((sum, { attempt }) => sum + (attempt ?? 1) - 1, 0),

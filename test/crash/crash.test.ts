@@ -7,14 +7,14 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 
-// The harness is a program of its own (`npm run crash`). What it prints names the seed that plans the same
-// kills.
+// The harness is a program of its own (`npm run crash`). Its output names the seed, which plans the same
+// kills again.
 
 const main = join(import.meta.dirname, 'main.ts')
 
 async function crash(...args: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(process.execPath, [main, '--quiet', ...args]).catch(
-    // What was violated stands there, and the seed.
+    // The output names the violation and the seed.
     (error: { stdout: string; stderr: string }) => ({ stdout: `${error.stdout}${error.stderr}` }),
   )
   process.stdout.write(stdout)
@@ -27,7 +27,7 @@ const cycles = 10
 test(`no franc is lost or made in ${seeds * cycles} kills of the service and of its database`, async () => {
   const said = await crash('--seeds', `${seeds}`, '--cycles', `${cycles}`, '--parallel', '4')
   const violated = said.match(/^ +VIOLATED: .*|^seed \d+: [1-9]\d* violations/gm) ?? []
-  // The first line of a failure is all that a report shows.
+  // A report shows only the first line of a failure.
   if (violated.length > 0) throw new Error(violated.join('; '))
   expect(said).toMatch(new RegExp(`^0 violations: ${seeds * cycles} cycles over ${seeds} seeds`, 'm'))
 }, 900_000)
@@ -36,17 +36,18 @@ test('a planted bug is found', async () => {
   expect(await crash('--planted', 'event after commit')).toMatch(/^ok {2}event after commit: seen in cycle/m)
 }, 120_000)
 
-test('SIGTERM ends a storm and all that it started', async () => {
+test('SIGTERM ends a run and all that it started', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'merchant-payments-crash-'))
-  // PostgreSQL runs under another account where the tests run as root.
+  // PostgreSQL runs under another account when the tests run as root.
   chmodSync(dir, 0o755)
   const run = spawn(process.execPath, [main, '--seeds', '1', '--cycles', '1000'], {
     env: { ...process.env, TMPDIR: dir },
     stdio: ['ignore', 'pipe', 'inherit'],
-    // A group of its own, which the service under test is in; PostgreSQL's commands name the folder.
+    // The run gets a process group of its own, which includes the service; PostgreSQL's commands name the
+    // folder.
     detached: true,
   })
-  /** What runs beside the program itself. */
+  /** Lists the processes beside the program itself. */
   const others = async () => {
     const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,pgid=,args='])
     return stdout
@@ -59,7 +60,7 @@ test('SIGTERM ends a storm and all that it started', async () => {
     let said = ''
     run.stdout.on('data', (chunk) => (said += String(chunk)))
     await once(run.stdout, 'data')
-    // Each is killed and started again all the while.
+    // Both are killed and started again all the time.
     await eventually(async () => {
       const before = (await others()).join('\n')
       expect(before).toMatch(/bin\/postgres -D/)

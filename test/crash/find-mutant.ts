@@ -2,25 +2,25 @@ import { type CrashMutant, mutants, mutatedTree } from './mutants.ts'
 import { crashOnce, type CrashRun } from './crash-run.ts'
 import { UsageError } from '../kit/command-line.ts'
 
-/** What became of a planted bug. */
+/** The result for one planted bug. */
 export interface FoundMutant {
   mutant: CrashMutant
-  /** The storm that saw it; null where none did. */
+  /** The run that found it; null where none did. */
   run: CrashRun | null
   cycles: number
   ms: number
 }
 
-/** By every fourth seed two processes of the service share the database: of a run of four storms in one. */
+/** Every fourth seed runs two processes of the service over one database: one run of four. */
 export const processesOf = (seed: number): number => (seed % 4 === 0 ? 2 : 1)
 
-/** Storms per bug, and cycles per storm. */
+/** Runs per bug, and cycles per run. */
 const seedsMax = 3
 const cyclesMax = 20
 
 /**
- * Plants each bug in a copy of the sources and storms it until something is seen.
- * @param names which ones; all of them where none is named
+ * Finds planted bugs by name.
+ * @param names the names of the bugs; all of them where the list is empty
  */
 export function namedMutants(names: readonly string[]): readonly CrashMutant[] {
   const unknown = names.filter((name) => !mutants.some((mutant) => mutant.name === name))

@@ -1,17 +1,21 @@
 import type { ExecutedOrder } from './operator.ts'
 import type { Snapshot, TransactionRow } from './snapshot.ts'
 
-/** What must hold. @returns a sentence for each thing that is wrong */
+/** Checks one invariant. @returns a sentence for each violation */
 type Check = (snapshot: Snapshot, isOver: boolean) => string[]
 
 /**
- * Everything that must hold in every picture; with `isOver` the storm has passed, nothing is under way any
- * more, and what is open in between must be settled too.
+ * The invariants of every snapshot. With `isOver` the run has ended: nothing is under way any more, and open
+ * payments must be settled too.
  */
 export const invariants: Readonly<Record<string, Check>> = {
-  'what was acknowledged is on record, as it was asked': ({ words, transactions, payouts }) => {
+  'an acknowledged order is on record, as the client asked for it': ({
+    acknowledgements,
+    transactions,
+    payouts,
+  }) => {
     const records = { transaction: recordsOf(transactions), payout: recordsOf(payouts) }
-    return words.flatMap(({ order, id, status }) => {
+    return acknowledgements.flatMap(({ order, id, status }) => {
       const { byId, names } = records[order.kind]
       if (id === null)
         return names.has(nameOf(order)) ? [`${order.reference}: said not recorded, and is`] : []
@@ -68,7 +72,7 @@ export const invariants: Readonly<Record<string, Check>> = {
     )
   },
 
-  'what is final agrees with the operator': ({ transactions, payouts, recipients, operators }, isOver) =>
+  'a final status agrees with the operator': ({ transactions, payouts, recipients, operators }, isOver) =>
     [...transactions, ...payouts, ...recipients].flatMap((row) => {
       const executions = (row.identity === null ? null : operators.get(row.identity)) ?? []
       const complaint = disagreement(row, executions, isOver)
@@ -77,14 +81,14 @@ export const invariants: Readonly<Record<string, Check>> = {
         : []
     }),
 
-  'each outcome is told once': ({ transactions, events }) => {
-    const told = new Map<string, number>()
+  'each outcome is emitted once': ({ transactions, events }) => {
+    const occurrences = new Map<string, number>()
     for (const { transaction_id: id, type } of events)
-      told.set(`${id} ${type}`, (told.get(`${id} ${type}`) ?? 0) + 1)
+      occurrences.set(`${id} ${type}`, (occurrences.get(`${id} ${type}`) ?? 0) + 1)
     return transactions.flatMap(({ kind, id, status, refunded }) => {
       const [word, begun, paid] =
         kind === 'pay' ? ['payment', 'pending', 'received'] : ['deposit', 'processing', 'completed']
-      const count = (type: string) => told.get(`${id} ${type}`) ?? 0
+      const count = (type: string) => occurrences.get(`${id} ${type}`) ?? 0
       const isPaid = status === 'success' || status === 'reversed'
       const complaints = [
         count(`${word}_${begun}`) === 1 ? [] : [`${count(`${word}_${begun}`)} x ${word}_${begun}`],
@@ -102,20 +106,20 @@ export const invariants: Readonly<Record<string, Check>> = {
     })
   },
 
-  'no balance below its floor, and nothing held once all is over': ({ balances }, isOver) =>
+  'no balance below its floor, and nothing reserved once all is over': ({ balances }, isOver) =>
     balances.flatMap(({ merchant_id: id, available, reserved }) =>
       available < 0 || reserved < 0 || (isOver && reserved !== 0)
         ? [`merchant ${id}: ${available} available, ${reserved} reserved`]
         : [],
     ),
 
-  'a batch is what was acknowledged, counts what it has, and ends once': (
-    { batches, batchWords },
+  'a batch is as acknowledged, counts its recipients right, and ends once': (
+    { batches, batchAcknowledgements },
     isOver,
   ) => {
     const byId = new Map(batches.map((batch) => [batch.id, batch]))
     return [
-      ...batchWords.flatMap(({ id, count, began, cancelled }) => {
+      ...batchAcknowledgements.flatMap(({ id, count, began, cancelled }) => {
         const batch = byId.get(id)
         const isKept =
           batch &&
@@ -134,7 +138,7 @@ export const invariants: Readonly<Record<string, Check>> = {
     ]
   },
 
-  'what was answered is never taken back': ({ words, transactions, payouts }) => {
+  'an answered status is never taken back': ({ acknowledgements, transactions, payouts }) => {
     const records = { transaction: recordsOf(transactions), payout: recordsOf(payouts) }
     const later: Readonly<Record<string, readonly string[]>> = {
       success: ['success', 'reversed'],
@@ -142,7 +146,7 @@ export const invariants: Readonly<Record<string, Check>> = {
       expired: ['expired', 'success', 'reversed'],
       cancelled: ['cancelled'],
     }
-    return words.flatMap(({ order, id, status }) => {
+    return acknowledgements.flatMap(({ order, id, status }) => {
       const stands = id === null ? undefined : records[order.kind].byId.get(id)?.status
       const allowed = later[status]
       return stands !== undefined && allowed && !allowed.includes(stands)
@@ -167,21 +171,21 @@ export const invariants: Readonly<Record<string, Check>> = {
   },
 
   'every reader had every event once, in order': ({ readers, events }, isOver) =>
-    readers.flatMap(({ name, merchantId, noted }) => {
-      // Payouts are told of in a stream of their own, from the same positions.
+    readers.flatMap(({ name, merchantId, recorded }) => {
+      // The events of payouts are in another stream, with the same positions.
       const own = events.filter(
         (row) => row.merchant_id === merchantId && row.position !== null && row.transaction_id !== null,
       )
-      const wrong = noted.findIndex((event, index) => {
+      const wrong = recorded.findIndex((event, index) => {
         const row = own[index]
         const words = row && [row.position, row.reference, row.type, row.status].join(' ')
         const { sequence, reference, type, status } = event
         return words !== [sequence, reference, type.toLowerCase(), status.toLowerCase()].join(' ')
       })
       if (wrong >= 0)
-        return [`${name}: ${JSON.stringify(noted[wrong])} is no. ${wrong + 1} of merchant ${merchantId}`]
-      return isOver && noted.length !== own.length
-        ? [`${name}: ${noted.length} of ${own.length} events of merchant ${merchantId}`]
+        return [`${name}: ${JSON.stringify(recorded[wrong])} is no. ${wrong + 1} of merchant ${merchantId}`]
+      return isOver && recorded.length !== own.length
+        ? [`${name}: ${recorded.length} of ${own.length} events of merchant ${merchantId}`]
         : []
     }),
 
@@ -236,7 +240,7 @@ function disagreement(
   if (status === 'failed')
     return paid.length > 0 || isOpen ? 'and the operator may take or has the money' : null
   if (!isOver) return null
-  if (status === 'pending' || status === 'processing') return 'still, after the storm'
+  if (status === 'pending' || status === 'processing') return 'still, after the run'
   return paid.length > 0 ? 'and the operator has the money' : null
 }
 

@@ -11,10 +11,10 @@ import { runProgram, UsageError, wholeNumber } from '../kit/command-line.ts'
 const usage = `Kills the service and its database while clients work: no franc may be lost or made.
 By every fourth seed two processes of the service work over the one database.
 
-  --seeds N      how many storms (8)
-  --cycles N     kills in each of them (10)
+  --seeds N      how many runs (8)
+  --cycles N     kills in each run (10)
   --seed N       the first seed; the same seed plans the same kills (random)
-  --parallel N   storms at once (2)
+  --parallel N   runs at once (2)
   --planted      plants bugs in copies of the sources and shows that each is found; names may follow
   --quiet        only the summary
 `
@@ -52,12 +52,12 @@ function readNumbers() {
   }
 }
 
-/** Aborts where the program is to end: what it started ends first. */
+/** Aborts when the program is to end; the runs then end all that they started. */
 const ending = new AbortController()
 
 type Numbers = ReturnType<typeof readNumbers>
 
-/** Runs each seed, some at once. @throws what broke one of them, once none runs any more */
+/** Runs each seed, several at once. @throws the error of a run, once no run is under way any more */
 async function runAll<T>(
   items: readonly T[],
   parallel: number,
@@ -161,6 +161,6 @@ async function runCrashes(numbers: Numbers): Promise<number> {
   return violations > 0 ? 1 : 0
 }
 
-// Whatever a broken world left open must not keep us.
+// Exit even where a broken run left a handle open.
 await runProgram(runCrash)
 process.exit()

@@ -2,41 +2,41 @@ import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, write
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** One change of a source file: what stands there, exactly once, and what a careless hand would write. */
+/** One change of a source file: a text that occurs exactly once, and the faulty text that replaces it. */
 export interface Edit {
-  /** A path from the root; `name()`: the last migration that defines this SQL function, and only there. */
+  /** A path from the root, or `name()` for the file of a SQL function. */
   file: string
   find: string
   replace: string
 }
 
-/** A bug that is planted in a copy of the sources, and never in the sources themselves. */
+/** A bug that is planted in a copy of the sources, never in the sources themselves. */
 export interface CrashMutant {
   name: string
   edits: readonly Edit[]
 }
 
 const withoutLocks: readonly Edit[] = [
-  // Nobody is first any more: two who read "pending" at one moment both settle.
+  // No caller is first any more: two callers that read "pending" at one moment both settle.
   {
     file: 'lock_collections()',
     find: 'WHERE t.id = ANY (ids) ORDER BY t.id FOR UPDATE), NULL);',
     replace: 'WHERE t.id = ANY (ids)), NULL);',
   },
-  // Between reading and writing lies a way to the database and back,
+  // The pause between reading and writing is as long as a round trip to the database,
   {
     file: 'settle_many()',
     find: '    ORDER BY i.id, i.ordinal\n  ), allowed AS (',
     replace: '    WHERE (SELECT pg_sleep(0.02)) IS NOT NULL ORDER BY i.id, i.ordinal\n  ), allowed AS (',
   },
-  // and each settles for itself.
+  // each call settles without the shared statement,
   {
     file: 'src/resources/transactions/settle.ts',
     find: 'const settlement = await services.batches.run(settling, { transactionId, outcome })',
     replace:
       'const [settlement] = await settleMany.many(services.database.pool, [{ transactionId, outcome }])',
   },
-  // And two may ask at one moment: neither the interval nor the shared flight keeps them apart,
+  // two processes may ask at one moment, because neither the interval nor the single flight prevents it,
   {
     file: 'claim_requests()',
     find: 'AND (r.query_after IS NULL OR r.query_after <= now())\n      ORDER BY r.next_check_at',
@@ -47,7 +47,7 @@ const withoutLocks: readonly Edit[] = [
     find: 'singleFlight(services, name, () => checkRequest(services, request))',
     replace: 'checkRequest(services, request)',
   },
-  // every copy of a callback makes it due,
+  // and every copy of a callback makes the request due.
   {
     file: 'record_callback()',
     find: "FROM kept WHERE r.id = kept.request_id AND (r.state <> 'settled' OR says <> 'settled')",
@@ -60,7 +60,7 @@ const withoutLocks: readonly Edit[] = [
   },
 ]
 
-/** The bugs that the harness must find, each as somebody might write it. */
+/** The bugs that the harness must find, each as a programmer might write it. */
 export const mutants: readonly CrashMutant[] = [
   {
     name: 'answer before commit',
@@ -126,7 +126,7 @@ export const mutants: readonly CrashMutant[] = [
     ],
   },
   {
-    name: 'what is cancelled stays set aside',
+    name: 'a cancelled payout stays set aside',
     edits: [
       {
         file: 'cancel_batch()',
@@ -225,7 +225,7 @@ export const mutants: readonly CrashMutant[] = [
       },
     ],
   },
-  // The index keeps the money whole. What moves none is told twice, and the events show it.
+  // The unique index keeps the money right. Moves without money are emitted twice, and the events show it.
   { name: 'read, then write, behind the unique index', edits: withoutLocks },
   {
     name: 'the disk is written later',
@@ -251,7 +251,10 @@ export const mutants: readonly CrashMutant[] = [
   },
 ]
 
-/** A copy of the sources with the bug in it, until `remove`. @throws Error where an edit no longer fits */
+/**
+ * Makes a copy of the sources with the bug in it, until `remove`.
+ * @throws Error where an edit no longer fits
+ */
 export function mutatedTree(root: string, mutant: CrashMutant): { tree: string; remove: () => void } {
   const copy = copyTree(root, ['src', 'prisma', 'test/crash', 'package.json'])
   try {
@@ -263,7 +266,7 @@ export function mutatedTree(root: string, mutant: CrashMutant): { tree: string; 
   }
 }
 
-/** A copy of some parts of the repository, with the packages of the original, until `remove`. */
+/** Copies some parts of the repository, with a link to its packages, until `remove`. */
 export function copyTree(root: string, parts: readonly string[]): { tree: string; remove: () => void } {
   const tree = mkdtempSync(join(tmpdir(), 'merchant-payments-planted-'))
   for (const part of parts) cpSync(join(root, part), join(tree, part), { recursive: true })
@@ -271,7 +274,11 @@ export function copyTree(root: string, parts: readonly string[]): { tree: string
   return { tree, remove: () => rmSync(tree, { recursive: true, force: true }) }
 }
 
-/** Changes a file of a copy. @returns what undoes it. @throws Error where the edit no longer fits */
+/**
+ * Changes a file of a copy.
+ * @returns a function that undoes the change.
+ * @throws Error where the edit no longer fits
+ */
 export function applyEdit(tree: string, name: string, edit: Edit): () => void {
   const { path, text, changed } = readEdit(tree, name, edit)
   writeFileSync(path, changed)
@@ -279,7 +286,8 @@ export function applyEdit(tree: string, name: string, edit: Edit): () => void {
 }
 
 /**
- * The file that an edit changes, before and after. White space may stand otherwise: lines are broken anew.
+ * Reads the file that an edit changes, before and after. Line breaks and indentation may differ, because the
+ * formatter changes them.
  * @throws Error where the edit no longer fits
  */
 export function readEdit(tree: string, name: string, { file, find, replace }: Edit) {
@@ -296,7 +304,7 @@ export function readEdit(tree: string, name: string, { file, find, replace }: Ed
   return { path, text, changed: text.slice(0, index) + replace + text.slice(index + ordinal.length) }
 }
 
-/** Where the edit must fit: a file from the root, or the file of a SQL function. */
+/** Finds the file of an edit: a path from the root, or the file of a SQL function. */
 function placeOf(tree: string, file: string): string {
   if (!file.endsWith('()')) return join(tree, file)
   const paths = globSync(`src/**/${file.slice(0, -2)}.sql`, { cwd: tree })

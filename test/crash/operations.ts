@@ -16,7 +16,7 @@ import { inBulk } from './workload-bulk.ts'
 import { byLink } from './workload-links.ts'
 import { moneyOut } from './workload-out.ts'
 
-/** What the clients do, by weight. A new kind of money is a row here and one in `invariants.ts`. */
+/** The operations of the clients, by weight. A new kind of money is a row here and one in `invariants.ts`. */
 const operations: readonly WorkloadOperation[] = [
   { name: 'collect', weight: 70, run: (client) => collect(client, newOrder(client)) },
   { name: 'collect twice at once', weight: 6, run: collectTwice },
@@ -30,10 +30,10 @@ const operations: readonly WorkloadOperation[] = [
   ...byLink,
 ]
 
-/** What one client waits after each answer: a person, not a benchmark. */
+/** The pause of a client after each answer: the clients act like people, not like a benchmark. */
 const pauseMs = 60
 
-/** Works until it is told to stop. @param serving resolves while there is somebody to ask */
+/** Runs operations until the signal ends them. @param serving resolves while the service can be asked */
 export async function work(
   client: WorkloadClient,
   serving: () => Promise<void>,

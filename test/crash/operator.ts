@@ -3,49 +3,53 @@ import type { OperationChange, SimulatedOperation } from '../../src/simulator/mo
 import { operators } from '../../src/simulator/operators.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 
-/** What an operator did under one of our identities. */
+/** One execution by an operator under one of our identities. */
 export interface ExecutedOrder {
   /** `OperatorA` to `OperatorD`. */
   operator: string
   state: SimulatedOperation['state']
   /** Francs that moved, which may be fewer than were asked for. */
   amount: number
-  /** Paid out, not in. */
+  /** Whether the money was paid out, not in. */
   isOut: boolean
 }
 
-/** The four operators, which are never killed, and lie as the design's recipe says. */
+/** The four operators. They are never killed, and misbehave by the faults below. */
 export interface CrashOperators {
   url: string
-  /** Their own book, read from what they wrote: executions by the identity that we asked under. */
+  /** Reads their book from their journal: executions by the identity that we asked under. */
   book: () => ReadonlyMap<string, readonly ExecutedOrder[]>
-  /** What is wrong in their book; empty where it adds up. */
+  /** Sentences about errors of their book; empty where it adds up. */
   problems(): Promise<string[]>
-  lie(on: boolean): Promise<void>
+  misbehave(on: boolean): Promise<void>
   close(): Promise<void>
 }
 
 const controlToken = 'crash-control'
 
-/** Nobody may lean on an operator that knows a repeated request again. (OperatorB never does.) */
-const always = ['OperatorA', 'OperatorC', 'OperatorD'].map((operator) => ({
+/**
+ * These operators recognise no repeated request, so the service must not rely on it. (OperatorB never does.)
+ */
+const alwaysInForce = ['OperatorA', 'OperatorC', 'OperatorD'].map((operator) => ({
   match: { operator, op: ['collect', 'disburse'] },
   effect: 'no_dedupe',
 }))
 
-const asked = { op: ['collect', 'disburse', 'query'] }
-const told = { op: ['collect', 'disburse'] }
-/** How often they lie, and how. (see docs/design/architecture.md#the-way-of-a-payment) */
-const lies: readonly object[] = [
-  { match: asked, effect: 'close_before', probability: 0.05 },
-  { match: asked, effect: 'close_after', probability: 0.05 },
-  { match: asked, effect: 'status', probability: 0.03 },
-  // Within the fence (see `short-limits.ts`), and after the first question that doubt makes.
-  { match: told, effect: 'late_execution', probability: 0.04, params: { ms: 2_500 } },
+const anyCall = { op: ['collect', 'disburse', 'query'] }
+const moneyCall = { op: ['collect', 'disburse'] }
+/**
+ * The faults of the operators and their probabilities. (see docs/design/architecture.md#the-way-of-a-payment)
+ */
+const faults: readonly object[] = [
+  { match: anyCall, effect: 'close_before', probability: 0.05 },
+  { match: anyCall, effect: 'close_after', probability: 0.05 },
+  { match: anyCall, effect: 'status', probability: 0.03 },
+  // Executes within the fence (see `short-limits.ts`), and after the first question about an unknown outcome.
+  { match: moneyCall, effect: 'late_execution', probability: 0.04, params: { ms: 2_500 } },
   ...['OperatorA', 'OperatorB', 'OperatorD'].flatMap((operator) => [
-    { match: { ...told, operator }, effect: 'cb_drop', probability: 0.2 },
-    { match: { ...told, operator }, effect: 'cb_duplicate', probability: 0.6, params: { copies: 3 } },
-    { match: { ...told, operator }, effect: 'cb_reorder', probability: 0.3, params: { ms: 100 } },
+    { match: { ...moneyCall, operator }, effect: 'cb_drop', probability: 0.2 },
+    { match: { ...moneyCall, operator }, effect: 'cb_duplicate', probability: 0.6, params: { copies: 3 } },
+    { match: { ...moneyCall, operator }, effect: 'cb_reorder', probability: 0.3, params: { ms: 100 } },
   ]),
 ]
 
@@ -68,9 +72,9 @@ export async function startOperators(journalPath: string, seed: number): Promise
       const { status, body } = await control('GET', 'invariants')
       return status === 200 ? [] : [JSON.stringify(body['problems'])]
     },
-    async lie(on) {
+    async misbehave(on) {
       await control('DELETE', 'faults')
-      for (const fault of on ? [...always, ...lies] : always) {
+      for (const fault of on ? [...alwaysInForce, ...faults] : alwaysInForce) {
         const { status, body } = await control('POST', 'faults', fault)
         if (status !== 201) throw new Error(`no such fault: ${JSON.stringify(body)}`)
       }
@@ -81,7 +85,7 @@ export async function startOperators(journalPath: string, seed: number): Promise
 
 export const operatorsControlToken = controlToken
 
-/** Follows the journal from where it stopped the last time. */
+/** Follows the journal from the last position that was read. */
 function readJournal(path: string): CrashOperators['book'] {
   const operations = new Map<string, SimulatedOperation>()
   let offset = 0

@@ -1,20 +1,22 @@
-/** What is killed; `both` at one moment. */
+/** The process that is killed; `both` are killed at one moment. */
 export type Victim = 'service' | 'postgres' | 'both'
 
-/** One kill: when, and what happens to the database's connections until then. */
-export interface Blow {
+/** One kill: its moment, and whether database connections are reset until then. */
+export interface PlannedKill {
   victim: Victim
-  /** Which process of the service; where there are several, `all` at one moment. */
+  /** The number of a process of the service, or `all` processes at one moment. */
   process: number | 'all'
   /** `starting`: the time runs from the start of the process, so that it may die before it serves. */
   moment: 'starting' | 'serving'
   afterMs: number
-  /** A life on a slow machine lasts until so many requests were answered in it, or three times as long. */
+  /**
+   * On a slow machine the kill waits for so many answers, but no longer than three times its planned time.
+   */
   answersMin: number
   resets: boolean
 }
 
-/** Numbers from 0 to 1 that a seed decides (mulberry32). */
+/** Makes numbers from 0 to 1 from a seed (mulberry32). */
 export function randomFrom(seed: number): () => number {
   let state = seed
   return () => {
@@ -26,14 +28,14 @@ export function randomFrom(seed: number): () => number {
 }
 
 /**
- * The kills of a run, the same for the same seed. Lives are mixed: most end in the middle of what they do, a
- * quarter outlast every timeout of the service (see `short-limits.ts`), or what a timeout does wrong would
- * never be seen.
+ * Plans the kills of a run, the same for the same seed. Times differ: most kills come in the middle of work;
+ * a quarter come later than every timeout of the service (see `short-limits.ts`), so that errors of timeouts
+ * show.
  */
-export function planOf(seed: number, cycles: number): readonly Blow[] {
+export function planOf(seed: number, cycles: number): readonly PlannedKill[] {
   const random = randomFrom(seed)
   const between = (least: number, most: number) => Math.round(least + (most - least) * random())
-  return Array.from({ length: cycles }, (): Blow => {
+  return Array.from({ length: cycles }, (): PlannedKill => {
     const victim = pick(random, victims)
     const process = random() < 0.3 ? 'all' : between(0, 1)
     const starting = victim === 'service' && random() < 0.15
@@ -53,7 +55,7 @@ const victims = [
   { value: 'both', weight: 20 },
 ] as const
 
-/** Picks by weight. */
+/** Picks a value by weight. */
 export function pick<T>(random: () => number, choices: readonly { value: T; weight: number }[]): T {
   let at = random() * choices.reduce((sum, { weight }) => sum + weight, 0)
   for (const { value, weight } of choices) {

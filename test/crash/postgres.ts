@@ -7,12 +7,12 @@ import { asRole } from '../../src/database/client.ts'
 import { startEmbedded } from '../../src/database/embedded.ts'
 import { StuckError } from './stuck.ts'
 
-/** A PostgreSQL with its usual durability, which can be killed. */
+/** A PostgreSQL with its usual durability that can be killed. */
 export interface Postgres {
-  /** Its socket, past every proxy. */
+  /** Its socket folder, which bypasses every proxy. */
   socket: string
   user: string
-  /** Kills every process of it (-9) at one moment; it is started again by itself. */
+  /** Kills all its processes (-9) at one moment; it starts again by itself. */
   kill(): void
   /** @throws Error where it does not answer within 30 s */
   ready(): Promise<void>
@@ -46,7 +46,7 @@ export async function startPostgres(dataDir: string, log: (line: string) => void
     user,
     kill() {
       killed = masterOf()
-      // Halted first, so that it makes no child between the look and the kill.
+      // Stopped first, so that it starts no child between the listing and the kill.
       process.kill(killed, 'SIGSTOP')
       for (const pid of [...childrenOf(killed), killed]) killHard(pid)
     },
@@ -83,6 +83,6 @@ function killHard(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It ended by itself a moment ago.
+    // The process ended by itself a moment ago.
   }
 }

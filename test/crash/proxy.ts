@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** Stands between the service and its database. */
+/** A proxy between the service and its database. */
 export interface Proxy {
   port: number
-  /** From now on connections are reset now and then, or none is. */
+  /** Switches random resets of connections on or off. */
   reset(on: boolean): void
   /** Connections reset so far. */
   count(): number
@@ -15,8 +15,8 @@ const everyMs = 120
 const share = 0.15
 
 /**
- * Listens on a port of 127.0.0.1 and hands every connection on to the socket at `path`. Where that is gone,
- * the caller's connection is reset.
+ * Listens on a port of 127.0.0.1 and forwards every connection to the socket at `path`. Where the socket is
+ * gone, the caller's connection is reset.
  */
 export async function startProxy(path: string, random: () => number): Promise<Proxy> {
   const pairs = new Map<Socket, Socket>()

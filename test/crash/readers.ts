@@ -2,32 +2,35 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from 'graphql-ws'
 import type { Merchant } from './workload.ts'
 
-/** An event as a reader noted it. */
-export interface Noted {
+/** An event as a reader recorded it. */
+export interface RecordedEvent {
   sequence: number
   reference: string
   type: string
   status: string
 }
 
-/** A reader of a merchant's events that fails now and then and goes on from its cursor. */
+/** A reader of a merchant's events that fails at random and goes on from its cursor. */
 export interface FollowingReader {
   name: string
   merchantId: number
-  /** What it noted, in order; what it failed at comes again and is noted then. */
-  noted: Noted[]
-  /** What no reader should meet: an event that changed between two readings, a refused cursor. */
-  strange: string[]
-  /** Connections that brought something. */
+  /**
+   * The events in the order of their recording; an event at which the reader failed comes again and is
+   * recorded then.
+   */
+  recorded: RecordedEvent[]
+  /** Complaints: an event that differed between two readings, a refused cursor. */
+  complaints: string[]
+  /** How many connections brought an event. */
   connections(): number
   stop(): Promise<void>
 }
 
-interface Event extends Noted {
+interface Event extends RecordedEvent {
   cursor: string
 }
 
-/** Yields events after a cursor until the connection ends. */
+/** Yields the events after a cursor until the connection ends. */
 type Connection = (
   merchant: Merchant,
   after: string,
@@ -55,7 +58,10 @@ function waysTo(url: string): Record<string, { connect: Connection; pageMax: num
   }
 }
 
-/** It fails at so many events: half of them before it has noted the event, half after. */
+/**
+ * The share of events at which the reader fails: half of the failures come before the event is recorded, half
+ * after.
+ */
 const failureShare = 0.02
 const pauseMs = 50
 
@@ -65,8 +71,8 @@ function startReader(
   way: { connect: Connection; pageMax: number },
   random: () => number,
 ): FollowingReader {
-  const noted: Noted[] = []
-  const strange: string[] = []
+  const recorded: RecordedEvent[] = []
+  const complaints: string[] = []
   const seen = new Map<number, string>()
   const ending = new AbortController()
   let cursor = '0'
@@ -81,26 +87,26 @@ function startReader(
       for await (const { cursor: next, ...event } of way.connect(merchant, cursor, cut.signal)) {
         if (count === 0) connections += 1
         count += 1
-        remember(event)
+        checkUnchanged(event)
         const chance = random()
         if (chance < failureShare / 2) return
-        noted.push(event)
+        recorded.push(event)
         cursor = next
         if (chance < failureShare || count >= way.pageMax) return
       }
     } catch (error) {
-      if (error instanceof RefusedError) strange.push(`${name}: ${error.message}`)
+      if (error instanceof RefusedError) complaints.push(`${name}: ${error.message}`)
     } finally {
       ending.signal.removeEventListener('abort', stop)
       cut.abort()
     }
   }
 
-  /** What happened never changes, however often it is read. */
-  function remember(event: Noted): void {
+  /** Complains where an event differs from an earlier reading of it. */
+  function checkUnchanged(event: RecordedEvent): void {
     const words = JSON.stringify(event)
     const before = seen.get(event.sequence) ?? words
-    if (before !== words) strange.push(`${name}: ${before} was read as ${words}`)
+    if (before !== words) complaints.push(`${name}: ${before} was read as ${words}`)
     seen.set(event.sequence, words)
   }
 
@@ -114,8 +120,8 @@ function startReader(
   return {
     name,
     merchantId: merchant.id,
-    noted,
-    strange,
+    recorded,
+    complaints,
     connections: () => connections,
     async stop() {
       ending.abort()
@@ -124,7 +130,7 @@ function startReader(
   }
 }
 
-/** The service answered, and said no. */
+/** The service answered with a refusal. */
 class RefusedError extends Error {}
 
 const fields = 'cursor sequence reference type status'
@@ -137,7 +143,7 @@ function eventOf(result: {
   if (data?.transactionChanged) return data.transactionChanged
   const [error] = result.errors ?? []
   const code = error?.extensions?.code
-  // What the service says while its database is away refuses nothing.
+  // An answer that the service gives while its database is away is no refusal.
   if (typeof code === 'string' && !passing.has(code)) throw new RefusedError(`${code} ${error?.message}`)
   throw new Error('no event')
 }

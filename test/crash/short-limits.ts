@@ -1,8 +1,8 @@
 import { limits } from '../../src/shared/limits.ts'
 
-// Loaded into the service before its own modules (`node --import`): the same program with every wait of an
-// operator's shortened about tenfold, in the same proportions, so that a life of a few seconds outlasts the
-// longest of them. The limits first: some modules read them when they are loaded.
+// Loaded into the service before its own modules (`node --import`): shortens every wait for an operator about
+// tenfold, in the same proportions, so that a run between two kills outlasts the longest of them. The limits
+// come first, because some modules read them when they are loaded.
 Object.assign(limits, {
   collectDeadlineMs: 1_000,
   operatorQueryDeadlineMs: 1_000,
@@ -10,7 +10,7 @@ Object.assign(limits, {
   depositWaitMs: 2_000,
   payoutUnsentForMs: 60_000,
   firstCheckMs: 1_200,
-  // The deadline, and the 2.5 s that a broken call may still be on its way.
+  // The deadline, and 2.5 s in which a call that was broken off may still arrive.
   operatorFenceMs: 4_000,
   resendForMs: 7_000,
   collectionLifetimeMs: 9_000,
@@ -35,7 +35,7 @@ Object.assign(jobBounds, {
 } satisfies typeof jobBounds)
 Object.assign(scheduleBounds, {
   reversalChecksMs: [1_000, 3_000, 8_000],
-  // Longer than a storm on a slow machine.
+  // Longer than a run on a slow machine.
   lateChecksForMs: 600_000,
 } satisfies typeof scheduleBounds)
 Object.assign(sendBounds, { disburseDeadlineMs: 1_000 } satisfies typeof sendBounds)

@@ -1,10 +1,13 @@
 import type pg from 'pg'
 import type { ExecutedOrder } from './operator.ts'
 import type { Postgres } from './postgres.ts'
-import type { Noted } from './readers.ts'
-import type { BatchWord, Word } from './workload.ts'
+import type { RecordedEvent } from './readers.ts'
+import type { BatchAcknowledgement, Acknowledgement } from './workload.ts'
 
-/** A transaction; a payout or recipient that was paid reads `success` here, `reversed` where it came back. */
+/**
+ * A transaction, payout or recipient. One that was paid reads `success`, or `reversed` where the money came
+ * back.
+ */
 export interface TransactionRow {
   kind: 'pay' | 'deposit' | 'payout' | 'recipient'
   id: number
@@ -15,7 +18,7 @@ export interface TransactionRow {
   payment_method: string
   status: string
   settled_amount: number | null
-  /** What its refunds gave back. */
+  /** The sum that its refunds gave back. */
   refunded: number
   /** The identity under which the operator was asked. */
   identity: string | null
@@ -27,19 +30,19 @@ export interface EventRow {
   merchant_id: number
   position: number | null
   type: string
-  /** Null of a payout's, and of a link's use: they are told of in streams of their own. */
+  /** Null for payouts and uses of links: their events are in other streams. */
   transaction_id: number | null
   reference: string
   status: string
 }
 
-/** Everything that the books say, and everything that was said of them, at one moment. */
+/** All that the books say, and all that the service answered about them, at one moment. */
 export interface Snapshot {
-  /** Frozen before the database was read: what is said later may not be in it. */
-  words: readonly Word[]
-  batchWords: readonly BatchWord[]
-  readers: readonly { name: string; merchantId: number; noted: readonly Noted[] }[]
-  /** What the operators had been asked under before the database was read. */
+  /** Copied before the database is read: the database may lack an order that was acknowledged later. */
+  acknowledgements: readonly Acknowledgement[]
+  batchAcknowledgements: readonly BatchAcknowledgement[]
+  readers: readonly { name: string; merchantId: number; recorded: readonly RecordedEvent[] }[]
+  /** Identities that the operators had executed before the database was read. */
   executed: readonly string[]
   transactions: readonly TransactionRow[]
   payouts: readonly TransactionRow[]
@@ -50,25 +53,25 @@ export interface Snapshot {
   heads: readonly { merchant_id: number; position: number }[]
   events: readonly EventRow[]
   overfullLinks: readonly OverfullLink[]
-  /** What the auditor has to say, asked now and by itself before. */
+  /** Problems that the proof finds now, and those that the service found before. */
   ledgerProblems: readonly string[]
   operators: ReadonlyMap<string, readonly ExecutedOrder[]>
 }
 
-/** A batch as it counts, and what its recipients and events say. */
+/** A batch with its own counts, and the counts of its recipients and events. */
 interface BatchRow {
   id: number
   status: string
   started: boolean
   ended: boolean
-  /** What it counts, and what there is, in the same words. */
+  /** The counts of the batch, and those of its rows, in the same form. */
   counted: string
   found: string
   size: number
   done: number
 }
 
-/** A link that gave somebody a place when all its places were taken. */
+/** A link that accepted an attempt when all its places were taken. */
 interface OverfullLink {
   id: number
   places: number
@@ -145,22 +148,26 @@ const queries = {
 }
 
 /**
- * Takes the picture. The order matters: first what was said is frozen, then the database is read, and the
- * operators last, who are always ahead of us.
+ * Takes a snapshot. The order matters: the acknowledgements are copied first, then the database is read, and
+ * the operators last, because they are always ahead of the service.
  */
 export async function takeSnapshot(
   postgres: Postgres,
   said: {
-    words: readonly Word[]
-    batchWords: readonly BatchWord[]
-    readers: readonly { name: string; merchantId: number; noted: readonly Noted[] }[]
+    acknowledgements: readonly Acknowledgement[]
+    batchAcknowledgements: readonly BatchAcknowledgement[]
+    readers: readonly { name: string; merchantId: number; recorded: readonly RecordedEvent[] }[]
   },
   book: () => ReadonlyMap<string, readonly ExecutedOrder[]>,
 ): Promise<Snapshot> {
-  const words = [...said.words]
-  const batchWords = said.batchWords.map((word) => ({ ...word }))
+  const acknowledgements = [...said.acknowledgements]
+  const batchAcknowledgements = said.batchAcknowledgements.map((acknowledgement) => ({ ...acknowledgement }))
   const executed = [...book().keys()]
-  const readers = said.readers.map(({ name, merchantId, noted }) => ({ name, merchantId, noted: [...noted] }))
+  const readers = said.readers.map(({ name, merchantId, recorded }) => ({
+    name,
+    merchantId,
+    recorded: [...recorded],
+  }))
   const rows = await postgres.read(async (client) => {
     const read = async <Row extends pg.QueryResultRow>(text: string) => (await client.query<Row>(text)).rows
     return {
@@ -176,10 +183,10 @@ export async function takeSnapshot(
       ledgerProblems: (await read<{ problem: string }>(queries.problems)).map(({ problem }) => problem),
     }
   })
-  return { words, batchWords, readers, executed, ...rows, operators: book() }
+  return { acknowledgements, batchAcknowledgements, readers, executed, ...rows, operators: book() }
 }
 
-/** What is still under way: nothing once the storm is over. */
+/** Counts what is still under way: nothing once the run is over. */
 export async function countOpen(
   postgres: Postgres,
 ): Promise<{ open: number; asked: number; unnumbered: number }> {

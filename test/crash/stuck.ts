@@ -1,4 +1,4 @@
-/** What was broken does not come back: a violation like any other. */
+/** The system does not recover from a kill: a violation like any other. */
 export class StuckError extends Error {
   override readonly name = 'StuckError'
 }

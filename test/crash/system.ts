@@ -7,36 +7,36 @@ import { type Postgres, startPostgres } from './postgres.ts'
 import { type Proxy, startProxy } from './proxy.ts'
 import { type FollowingReader, startReaders } from './readers.ts'
 import { createService, type Service } from './under-test.ts'
-import type { Merchant, Record } from './workload.ts'
+import type { Merchant, WorkloadRecord } from './workload.ts'
 
-/** All that a storm passes over: what is killed, and what watches. */
+/** The system of a run: the processes that are killed, and the readers and operators that stay. */
 export interface CrashSystem {
   home: Home
   postgres: Postgres
   proxy: Proxy
   operators: CrashOperators
-  /** The processes of the service over the one database, each at its own address. */
+  /** The processes of the service over one database, each at its own address. */
   services: readonly (Service & { url: string })[]
   merchants: Merchant[]
   readers: FollowingReader[]
-  record: Record
+  record: WorkloadRecord
   logPath: string
-  /** Ends everything. @param keep leaves the folder with its log */
+  /** Ends all processes. @param keep leaves the folder with its log */
   close(keep: boolean): Promise<void>
 }
 
 const merchantsCount = 2
 
 /**
- * The pause after an operator failed, a tenth of the sandbox's own as every wait of `short-limits.ts`: it
- * doubles each time when the first call after it fails, and some payees let a call fail once.
+ * The pause after an operator failed, a tenth of the sandbox's own, like every wait of `short-limits.ts`. It
+ * doubles each time when the first call after it fails, and some payees make a call fail once.
  */
 const shortBreakers = Object.fromEntries(
   ['A', 'B', 'C', 'D'].map((letter) => [`OPERATOR_${letter}_BREAKER_OPEN_MS`, '100']),
 )
 
 /**
- * Builds it: PostgreSQL behind the proxy, the operators, the service, two merchants and their readers.
+ * Starts PostgreSQL behind the proxy, the operators, the service, two merchants and their readers.
  * @throws the reason of the signal where that aborts meanwhile; nothing is left then
  */
 export async function openSystem(options: {
@@ -57,7 +57,7 @@ export async function openSystem(options: {
     ),
   )
   const [home] = homes
-  if (!home) throw new Error('a storm needs a service')
+  if (!home) throw new Error('a run needs a service')
   const dir = join(home.dataDir, '..')
   const closers: (() => Promise<unknown>)[] = []
   const close = async (keep: boolean) => {
@@ -77,16 +77,16 @@ export async function openSystem(options: {
     )
     const proxy = await opened(startProxy(postgres.socket, randomFrom(seed + 1)), (each) => each.close())
     const operators = await opened(startOperators(join(dir, 'operators.jsonl'), seed), (each) => each.close())
-    const record: Record = {
-      words: [],
+    const record: WorkloadRecord = {
+      acknowledgements: [],
       requests: 0,
       answered: 0,
       answers: new Map(),
-      strange: [],
+      complaints: [],
       batches: [],
     }
     const logPath = join(dir, 'service.log')
-    const onEnd = (words: string) => record.strange.push(words)
+    const onEnd = (words: string) => record.complaints.push(words)
     const services: (Service & { url: string })[] = []
     for (const { url, environment } of homes) {
       environment['DATABASE_URL'] = `postgresql://${postgres.user}@127.0.0.1:${proxy.port}/payments`
@@ -111,11 +111,11 @@ export async function openSystem(options: {
 }
 
 async function openMerchant(home: Home, tree: string): Promise<Merchant> {
-  const args = [join(tree, 'src/cli.ts'), 'merchant', 'create', '--name', 'Storm', '--json']
+  const args = [join(tree, 'src/cli.ts'), 'merchant', 'create', '--name', 'Crash', '--json']
   const { code, stdout, stderr } = await run(home, 'node', args)
   if (code !== 0) throw new Error(`no merchant: ${stderr}`)
   const made = JSON.parse(stdout) as { merchant_id: number; api_key: string; api_secret: string }
-  // Some money to go out with before any came in.
+  // Money for payments out, before the first collection.
   const fund = [join(tree, 'src/cli.ts'), 'merchant', 'fund', '--id', String(made.merchant_id)]
   const funded = await run(home, 'node', [...fund, '--amount', '1000000'])
   if (funded.code !== 0) throw new Error(`no money: ${funded.stderr}`)
@@ -123,7 +123,7 @@ async function openMerchant(home: Home, tree: string): Promise<Merchant> {
   return { id: made.merchant_id, authorization: Authorization }
 }
 
-/** Moves the service's and the operators' time. */
+/** Moves the time of the service and of the operators. */
 export async function advanceClock(system: CrashSystem, by: string): Promise<void> {
   const { home, merchants } = system
   const answer = await fetch(`${home.url}/graphql`, {

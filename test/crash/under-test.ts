@@ -7,27 +7,28 @@ import { StuckError } from './stuck.ts'
 
 /** The service under test: the real `src/main.ts`, a process that is killed and started again. */
 export interface Service {
-  /** Starts it; where it cannot (its database was reset) it is started again, as a supervisor would. */
+  /** Starts it, again and again where a start fails (its database was reset), as a supervisor would. */
   start(): Promise<void>
-  /** Begins a start and kills it after so many milliseconds, wherever it is then. */
+  /** Begins a start and kills the process after so many milliseconds, ready or not. */
   startAndKill(afterMs: number): Promise<void>
   /** Kills it (-9), and waits until it is gone. */
   kill(): Promise<void>
-  /** Kills it and lets nobody start it again. */
+  /** Kills it and prevents further starts. */
   close(): Promise<void>
-  /** Resolves where it serves; waits while it does not. */
+  /** Resolves once it serves. */
   serving: () => Promise<void>
-  /** Starts that ended before they served. */
+  /** How many starts ended before the service was ready. */
   failedStarts(): number
 }
 
-/** Long, for a machine on which four storms and other tests run. */
+/** Long enough for a machine that has four runs and other tests. */
 const startMs = 90_000
 
 /**
+ * Manages the service under test.
  * @param options.tree the source tree that it runs from
- * @param options.logPath takes its standard error
- * @param options.onEnd it ended although nobody killed it
+ * @param options.logPath the file for its standard error
+ * @param options.onEnd called where it ends without a kill
  */
 export function createService(options: {
   tree: string
@@ -72,7 +73,7 @@ export function createService(options: {
     const process = child
     child = null
     isKilled = true
-    // Whoever waits already goes on waiting for the next start.
+    // A caller that waits already goes on to wait for the next start.
     if (isOpen) gate = Promise.withResolvers()
     isOpen = false
     if (!process || process.exitCode !== null || process.signalCode !== null) return
@@ -116,7 +117,7 @@ export function createService(options: {
   }
 }
 
-/** The end of its log, which has warnings and errors only: of a run in CI it is all that is left. */
+/** The end of its log, which holds warnings and errors only: the only trace of a run in CI. */
 export function lastWarnings(logPath: string, count: number): string[] {
   return readFileSync(logPath, 'utf8').trimEnd().split('\n').slice(-count)
 }

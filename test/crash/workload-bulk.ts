@@ -4,7 +4,7 @@ import { pick } from './plan.ts'
 import {
   type WorkloadAnswer,
   ask,
-  type BatchWord,
+  type BatchAcknowledgement,
   type WorkloadClient,
   describe,
   isTrouble,
@@ -12,7 +12,7 @@ import {
 } from './workload.ts'
 import { payees } from './workload-out.ts'
 
-/** What the clients do with batches, by weight. */
+/** The operations of clients with batches, by weight. */
 export const inBulk: readonly WorkloadOperation[] = [
   { name: 'batch', weight: 12, run: async (client) => void (await payBatch(client)) },
   { name: 'cancel a batch', weight: 4, run: cancelBatch },
@@ -30,29 +30,35 @@ const sizes = [
 async function payBatch(
   client: WorkloadClient,
   size = pick(client.random, sizes),
-): Promise<BatchWord | null> {
+): Promise<BatchAcknowledgement | null> {
   const { random, record, merchant } = client
   const key = client.newReference()
   const recipients = people(client, size)
-  const made = await insist(client, '', { recipients }, `make ${key}`)
+  const made = await askUntilAnswered(client, '', { recipients }, `make ${key}`)
   const id: unknown = made?.body.data?.id
   if (made?.status !== 201 || typeof id !== 'number') return null
   const batch = { id, merchantId: merchant.id, count: recipients.length, began: false, cancelled: false }
   record.batches.push(batch)
-  // The same request again is the same batch.
-  const again = await insist(client, '', { recipients }, `make ${key}`)
-  if (again?.status === 201 && again.body.data.id !== id) record.strange.push(describe(`${key} twice`, again))
+  // The same request again makes no second batch.
+  const again = await askUntilAnswered(client, '', { recipients }, `make ${key}`)
+  if (again?.status === 201 && again.body.data.id !== id)
+    record.complaints.push(describe(`${key} twice`, again))
   if (random() < 0.3) {
-    const added = await insist(client, `/${id}/recipients`, { recipients: people(client, 2) }, `add ${key}`)
+    const added = await askUntilAnswered(
+      client,
+      `/${id}/recipients`,
+      { recipients: people(client, 2) },
+      `add ${key}`,
+    )
     if (added?.status === 200) batch.count += 2
   }
-  const begun = await insist(client, `/${id}/process`, {}, `process ${key}`)
+  const begun = await askUntilAnswered(client, `/${id}/process`, {}, `process ${key}`)
   if (begun?.status !== 202) return null
   batch.began = true
   return batch
 }
 
-/** While most of its recipients wait for their turn. */
+/** Cancels while most recipients wait for their turn. */
 async function cancelUnderWay(client: WorkloadClient): Promise<void> {
   const batch = await payBatch(client, 60)
   if (batch) await cancel(client, batch)
@@ -64,8 +70,8 @@ async function cancelBatch(client: WorkloadClient): Promise<void> {
   if (batch) await cancel(client, batch)
 }
 
-async function cancel(client: WorkloadClient, batch: BatchWord): Promise<void> {
-  const answer = await insist(client, `/${batch.id}/cancel`, {}, client.newReference())
+async function cancel(client: WorkloadClient, batch: BatchAcknowledgement): Promise<void> {
+  const answer = await askUntilAnswered(client, `/${batch.id}/cancel`, {}, client.newReference())
   if (answer?.status === 200) batch.cancelled = true
 }
 
@@ -81,8 +87,8 @@ function people({ random }: WorkloadClient, count: number): object[] {
   }))
 }
 
-/** Asks, and again under the same key while no answer says what became of it. */
-async function insist(
+/** Sends a request, and again under the same key until an answer comes. */
+async function askUntilAnswered(
   client: WorkloadClient,
   path: string,
   body: object,
@@ -92,7 +98,7 @@ async function insist(
     const answer = await ask(client, 'POST', `/bulk/batches${path}`, body, { 'idempotency-key': key })
     if (answer && !isTrouble(answer)) {
       if (![200, 201, 202, 400, 409].includes(answer.status))
-        client.record.strange.push(describe(`POST /bulk/batches${path}`, answer))
+        client.record.complaints.push(describe(`POST /bulk/batches${path}`, answer))
       return answer
     }
     await sleep(50 + 200 * client.random())

@@ -8,7 +8,7 @@ export interface Merchant {
   authorization: string
 }
 
-/** What a client asked for. */
+/** A payment or payout that a client asked for. */
 export interface PlacedOrder {
   kind: 'transaction' | 'payout'
   merchantId: number
@@ -18,34 +18,34 @@ export interface PlacedOrder {
   operator: string
 }
 
-/** What the service said of an order, and may not take back. */
-export interface Word {
+/** A statement of the service about an order, which it may not take back. */
+export interface Acknowledgement {
   order: PlacedOrder
-  /** Null: it said that nothing was recorded. */
+  /** Null: the service said that nothing was recorded. */
   id: number | null
   status: string
 }
 
-/** What the service said of a batch, and may not take back. */
-export interface BatchWord {
+/** A statement of the service about a batch, which it may not take back. */
+export interface BatchAcknowledgement {
   id: number
   merchantId: number
-  /** Recipients that it took. */
+  /** Recipients that the service accepted. */
   count: number
   began: boolean
   cancelled: boolean
 }
 
-/** What all clients of a run heard, in the order of hearing. */
-export interface Record {
-  words: Word[]
+/** All answers that the clients of a run received, in their order. */
+export interface WorkloadRecord {
+  acknowledgements: Acknowledgement[]
   requests: number
   answered: number
-  /** Answers by status; `lost` where none came. */
+  /** Answers by status; `lost` counts requests without an answer. */
   answers: Map<string, number>
-  /** Answers that no client should ever get. */
-  strange: string[]
-  batches: BatchWord[]
+  /** Answers that a client should never get. */
+  complaints: string[]
+  batches: BatchAcknowledgement[]
 }
 
 /** One client of the run. */
@@ -53,7 +53,7 @@ export interface WorkloadClient {
   url: string
   random: () => number
   merchant: Merchant
-  record: Record
+  record: WorkloadRecord
   newReference: () => string
 }
 
@@ -64,9 +64,12 @@ export interface WorkloadOperation {
 }
 
 const triesMax = 3
-/** Test numbers: who pays at once, soon, late, never; who refuses; who brings a fault of the operator's. */
+/**
+ * Test numbers of customers that pay at once, soon, late or never, that refuse, or that cause a fault of the
+ * operator.
+ */
 const customers: readonly { value: string; weight: number; operator?: string }[] = [
-  // Taken back after it was paid: certain to be noticed only where we go on asking.
+  // Reversed after it was paid: certain to be noticed only at an operator that the service keeps asking.
   { value: '4002', weight: 1, operator: 'OperatorC' },
   ...['2000', '2101', '2202', '2300', '2401', '2501', '2601', '2700'].map((value) => ({ value, weight: 1 })),
   ...['3000', '3103', '3200', '3300', '3400', '3500', '4105'].map((value) => ({ value, weight: 1 })),
@@ -83,7 +86,7 @@ const customers: readonly { value: string; weight: number; operator?: string }[]
 ]
 
 export function newOrder({ random, merchant, newReference }: WorkloadClient): PlacedOrder {
-  const nobody = String(Math.floor(random() * 100)).padStart(2, '0')
+  const suffix = String(Math.floor(random() * 100)).padStart(2, '0')
   const customer = pick(
     random,
     customers.map((value) => ({ value, weight: value.weight })),
@@ -93,7 +96,7 @@ export function newOrder({ random, merchant, newReference }: WorkloadClient): Pl
     merchantId: merchant.id,
     reference: newReference(),
     amount: 100 + Math.floor(random() * 5_000),
-    phone: `+22370${customer.value}${nobody}`,
+    phone: `+22370${customer.value}${suffix}`,
     operator: customer.operator ?? providers[Math.floor(random() * providers.length)] ?? 'OperatorA',
   }
 }
@@ -102,16 +105,18 @@ function payment({ amount, phone, operator }: Omit<PlacedOrder, 'reference'>): o
   return { amount, customer_phone: phone, payment_method: operator }
 }
 
-/** Asks for a payment, and again under the same reference while no answer says what became of it. */
+/** Asks for a payment, and again under the same reference while no answer tells the result. */
 export async function collect(client: WorkloadClient, order: PlacedOrder, isFresh = true): Promise<void> {
   const body = { ...payment(order), reference: order.reference }
   for (let count = 1; count <= triesMax; count += 1) {
     const answer = await ask(client, 'POST', '/pay', body)
-    const word = answer && wordOf(order, answer)
-    // That nothing was recorded is a promise only where nothing was asked before.
-    if (word && (word.id !== null || (isFresh && count === 1))) client.record.words.push(word)
-    if (answer && !word && !isTrouble(answer)) client.record.strange.push(describe('POST /pay', answer))
-    if (word) return
+    const acknowledgement = answer && acknowledgementOf(order, answer)
+    // "Nothing was recorded" is a promise only for the first request.
+    if (acknowledgement && (acknowledgement.id !== null || (isFresh && count === 1)))
+      client.record.acknowledgements.push(acknowledgement)
+    if (answer && !acknowledgement && !isTrouble(answer))
+      client.record.complaints.push(describe('POST /pay', answer))
+    if (acknowledgement) return
     await sleep(50 + 200 * client.random())
   }
 }
@@ -121,58 +126,61 @@ export async function collectTwice(client: WorkloadClient): Promise<void> {
   await Promise.all([collect(client, order, false), collect(client, order, false)])
 }
 
-/** A reference that is taken stays taken, whatever else is asked under it. */
+/** Asks for another payment under a taken reference: the first payment must keep it. */
 export async function collectAgain(client: WorkloadClient): Promise<void> {
-  const word = someWord(client)
-  if (!word) return
-  const { order } = word
+  const acknowledgement = someAcknowledgement(client)
+  if (!acknowledgement) return
+  const { order } = acknowledgement
   const other = { ...payment({ ...order, amount: order.amount + 1 }), reference: order.reference }
   const answer = await ask(client, 'POST', '/pay', other)
   if (!answer || isTrouble(answer)) return
-  const again = answer.status === 409 ? wordOf(word.order, answer) : null
-  if (again) client.record.words.push(again)
-  else client.record.strange.push(describe(`POST /pay again for ${word.order.reference}`, answer))
+  const again = answer.status === 409 ? acknowledgementOf(acknowledgement.order, answer) : null
+  if (again) client.record.acknowledgements.push(again)
+  else
+    client.record.complaints.push(describe(`POST /pay again for ${acknowledgement.order.reference}`, answer))
 }
 
-/** Without a reference of its own: the key alone makes all tries one payment. */
+/** Collects without a reference: the idempotency key alone makes all tries one payment. */
 export async function collectUnderKey(client: WorkloadClient): Promise<void> {
   const order = newOrder(client)
   const headers = { 'idempotency-key': order.reference }
-  let first: Word | null = null
+  let first: Acknowledgement | null = null
   for (let count = 1; count <= triesMax; count += 1) {
     const answer = await ask(client, 'POST', '/pay', payment(order), headers)
     const reference: unknown = answer?.body['data']?.reference
-    const word = answer && typeof reference === 'string' ? wordOf({ ...order, reference }, answer) : null
-    if (word) client.record.words.push(word)
-    if (word && first && word.id !== first.id)
-      client.record.strange.push(`key ${order.reference}: ${JSON.stringify([first, word])}`)
-    // Once more although it was answered: the same answer must come.
-    first ??= word
+    const acknowledgement =
+      answer && typeof reference === 'string' ? acknowledgementOf({ ...order, reference }, answer) : null
+    if (acknowledgement) client.record.acknowledgements.push(acknowledgement)
+    if (acknowledgement && first && acknowledgement.id !== first.id)
+      client.record.complaints.push(`key ${order.reference}: ${JSON.stringify([first, acknowledgement])}`)
+    // The request is repeated although it was answered: the same answer must come.
+    first ??= acknowledgement
     await sleep(50 + 200 * client.random())
   }
 }
 
 export async function readTransaction(client: WorkloadClient): Promise<void> {
-  const word = someWord(client)
-  if (!word) return
-  const answer = await ask(client, 'GET', `/transactions/${word.id}`)
+  const acknowledgement = someAcknowledgement(client)
+  if (!acknowledgement) return
+  const answer = await ask(client, 'GET', `/transactions/${acknowledgement.id}`)
   if (!answer || isTrouble(answer)) return
   const status: unknown = answer.body['data']?.status
-  if (answer.status === 200 && typeof status === 'string') client.record.words.push({ ...word, status })
-  else client.record.strange.push(describe(`GET /transactions/${word.id}`, answer))
+  if (answer.status === 200 && typeof status === 'string')
+    client.record.acknowledgements.push({ ...acknowledgement, status })
+  else client.record.complaints.push(describe(`GET /transactions/${acknowledgement.id}`, answer))
 }
 
 export async function checkPayment(client: WorkloadClient): Promise<void> {
-  const word = someWord(client)
-  if (!word) return
-  const { reference, merchantId } = word.order
+  const acknowledgement = someAcknowledgement(client)
+  if (!acknowledgement) return
+  const { reference, merchantId } = acknowledgement.order
   const answer = await ask(client, 'GET', `/payment/status/${reference}?merchant_id=${merchantId}`)
   if (!answer || isTrouble(answer)) return
   const state: unknown = answer.body['state']
   if (answer.status !== 200 || typeof state !== 'string')
-    client.record.strange.push(describe(`GET /payment/status/${reference}`, answer))
-  // What has failed by these words may have expired, and may still be paid.
-  else if (state === 'success') client.record.words.push({ ...word, status: state })
+    client.record.complaints.push(describe(`GET /payment/status/${reference}`, answer))
+  // A payment that reads failed here may have expired, and may still be paid.
+  else if (state === 'success') client.record.acknowledgements.push({ ...acknowledgement, status: state })
 }
 
 export async function readBalance(client: WorkloadClient): Promise<void> {
@@ -180,16 +188,18 @@ export async function readBalance(client: WorkloadClient): Promise<void> {
   if (!answer || isTrouble(answer)) return
   const available: unknown = answer.body['data']?.available
   if (answer.status !== 200 || typeof available !== 'number' || available < 0)
-    client.record.strange.push(describe('GET /balance', answer))
+    client.record.complaints.push(describe('GET /balance', answer))
 }
 
-export function someWord(
+export function someAcknowledgement(
   { record, merchant, random }: WorkloadClient,
   kind: PlacedOrder['kind'] = 'transaction',
-): (Word & { id: number }) | undefined {
-  const recent = record.words.filter(({ order }) => order.kind === kind).slice(-400)
-  const word = recent[Math.floor(random() * recent.length)]
-  return word?.order.merchantId === merchant.id && word.id !== null ? { ...word, id: word.id } : undefined
+): (Acknowledgement & { id: number }) | undefined {
+  const recent = record.acknowledgements.filter(({ order }) => order.kind === kind).slice(-400)
+  const acknowledgement = recent[Math.floor(random() * recent.length)]
+  return acknowledgement?.order.merchantId === merchant.id && acknowledgement.id !== null
+    ? { ...acknowledgement, id: acknowledgement.id }
+    : undefined
 }
 
 export interface WorkloadAnswer {
@@ -230,20 +240,23 @@ async function exchange(url: string, init: RequestInit): Promise<WorkloadAnswer 
   }
 }
 
-/** Nothing was said: ask again. */
+/** Whether the answer says nothing about the order, so that the client asks again. */
 export function isTrouble({ status }: WorkloadAnswer): boolean {
   return status >= 500 || status === 429
 }
 
-/** What an answer to `POST /pay` or `/deposit` promises; null where it promises nothing. */
-export function wordOf(order: PlacedOrder, { status, body }: WorkloadAnswer): Word | null {
-  const told =
+/** Reads the statement of an answer to `POST /pay` or `/deposit`; null where it states nothing. */
+export function acknowledgementOf(
+  order: PlacedOrder,
+  { status, body }: WorkloadAnswer,
+): Acknowledgement | null {
+  const existing =
     status === 409 ? { id: body.existing_transaction?.id, status: body.existing_transaction?.status } : null
   const made =
     status === 200 || status === 202 || status === 400
       ? { id: body.data?.transaction_id, status: body.data?.status }
       : null
-  const { id, status: said } = told ?? made ?? {}
+  const { id, status: said } = existing ?? made ?? {}
   if (typeof id === 'number' && typeof said === 'string') return { order, id, status: said }
   const isUnavailable = status === 400 && body.data === undefined && body.errors === undefined
   return isUnavailable ? { order, id: null, status: 'none' } : null

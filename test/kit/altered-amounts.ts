@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, request as ask, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What an operator puts in the place of an amount; null tells the truth. */
+/** The amount in the altered answer; null leaves the true one. */
 export type Said = string | number | null
 
 /**
- * Stands between the service and its operators, and writes another amount into their answers about single
+ * A proxy between the service and its operators that writes another amount into their answers about single
  * payments and into their statements. Everything else passes unchanged.
  */
 export interface AlteringProxy {
@@ -59,7 +59,7 @@ function pass(proxy: AlteringProxy, request: IncomingMessage, response: ServerRe
   request.pipe(onward)
 }
 
-/** Links lead through the proxy, and amounts are what it says. */
+/** Makes links lead through the proxy, and replaces amounts by those of `says`. */
 function altered({ target, url, says }: AlteringProxy, body: Buffer): Buffer {
   const text = body.toString().replaceAll(target, url)
   if (says === null || !/^[[{]/.test(text)) return Buffer.from(text)

@@ -1,26 +1,26 @@
 import { createHmac, generateKeyPairSync, type KeyObject, randomUUID, sign as signBytes } from 'node:crypto'
 import { type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
 
-/** What a token is made with; the forger has it all, so that each token is wrong in one thing only. */
+/** The parts of a token. The forger has them all, so that each token is wrong in one thing only. */
 export interface Forge {
   ourKey: KeyObject
   kid: string
   publicJwk: { x: string }
-  /** Whom its tokens name. */
+  /** The account, key and key version that its tokens name. */
   names: { sub: string; key: number; kv: number }
 }
 
 export interface Forged {
   claims: (changes?: Record<string, unknown>) => JWTPayload
   header: (changes?: Record<string, unknown>) => { alg: string }
-  /** A token like ours, with changes; `undefined` leaves a claim out. */
+  /** Signs a token like ours, with changes; `undefined` leaves a claim out. */
   sign: (
     changes?: Record<string, unknown>,
     headerChanges?: Record<string, unknown>,
     key?: KeyObject,
   ) => Promise<string>
   signAsIs: (anyHeader: unknown) => string
-  /** By what is wrong with it. */
+  /** Forged tokens by the error in them. */
   altered: Readonly<Record<string, () => string | Promise<string>>>
 }
 
@@ -31,7 +31,7 @@ const otherKey = generateKeyPairSync('ed25519').privateKey
 const rsaKey = generateKeyPairSync('rsa', { modulusLength: 2_048 }).privateKey
 const otherJwk = generateKeyPairSync('ed25519')
 
-/** Every way to alter a token; the forge may open later. */
+/** Lists every way to alter a token; the forge may open later. */
 export function openForge(forge: () => Forge): Forged {
   const claims = (changes: Record<string, unknown> = {}): JWTPayload => ({
     iss: 'merchant-payments',

@@ -19,14 +19,14 @@ export interface TestMerchant {
 export interface RestAnswer {
   status: number
   headers: Headers
-  /** Bodies have every shape: tests say what they expect of them. */
+  /** Bodies have every shape: each test knows the shape that it expects. */
   body: ReturnType<typeof JSON.parse>
 }
 
 /**
  * The whole service on a port of its own: real PostgreSQL, real HTTP to a real simulator. This is the lower
- * layer, and who starts it closes it. `fixture.ts` is the layer above: it belongs to one test file, proves
- * the ledger at its end, and speaks as a merchant, an operator and a bookkeeper do.
+ * layer, and the test that starts it closes it. `fixture.ts` is the layer above: it belongs to one test file,
+ * proves the ledger at its end, and acts as a merchant, an operator and a bookkeeper.
  */
 export interface TestApp {
   app: App
@@ -40,7 +40,7 @@ export interface TestApp {
   rest(method: string, path: string, options?: RestOptions): Promise<RestAnswer>
   /** Runs a GraphQL operation over HTTP. */
   graphql(document: string, variables?: object, token?: string): Promise<RestAnswer>
-  /** Starts another process's worth of service over the same database and secrets. @returns its address */
+  /** Starts a second service over the same database and secrets. @returns its address */
   sibling(): Promise<string>
   close(): Promise<void>
 }
@@ -53,7 +53,7 @@ export interface RestOptions {
 
 export const controlToken = 'test-control-token'
 
-/** @param shared a simulator that others use as well, and a database to start from a copy of */
+/** @param shared a simulator that other tests use as well, and a database to copy */
 export async function startTestApp(
   environment: Record<string, string> = {},
   shared: { simulator?: Simulator; template?: string } = {},

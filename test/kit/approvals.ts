@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { Role } from '../../src/identity/roles.ts'
-import { knowHolder, makeMember, type TestMember } from './members.ts'
+import { nameHolder, makeMember, type TestMember } from './members.ts'
 import type { TestMerchant } from './app.ts'
 import { eventually } from './eventually.ts'
 import { payoutsOn } from './payouts.ts'
@@ -17,7 +17,7 @@ const rejecting = `mutation ($id: ID!, $reason: String!) {
 
 export type ApprovalAnswer = Record<string, unknown>
 
-/** A payout that waits. */
+/** A payout that waits for approval. */
 export interface Waits {
   id: number
   digest: string
@@ -30,16 +30,16 @@ interface Team {
 
 type Token = Pick<TestMerchant, 'token'>
 
-/** What becomes of one that went, and of one that did not. */
+/** The requests and ledger steps of a payment that was sent, and of one that was not. */
 export const sentOnce = { requests: 1, steps: ['reserve', 'post'] }
 export const released = { requests: 0, steps: ['reserve', 'void'] }
 
-/** What the tests of approvals do and look at. */
+/** Actions and checks of the tests of approvals. */
 export function approvalsOn(fixture: Fixture) {
   const { shop, payOut, record } = payoutsOn(fixture)
   const { owner } = fixture.database
 
-  /** @param url which service is asked */
+  /** @param url the service that is asked */
   async function ask(
     token: string,
     document: string,
@@ -69,7 +69,7 @@ export function approvalsOn(fixture: Fixture) {
   return {
     ask,
     approvalOf,
-    /** A merchant whose payouts wait for so many people. */
+    /** Makes a merchant whose payouts wait for so many approvals. */
     team: async (required = 1): Promise<Team> => {
       const merchant = await shop(100_000, { threshold: 2_000 })
       await owner.query('UPDATE merchant SET approvals_required = $2 WHERE id = $1', [
@@ -77,10 +77,10 @@ export function approvalsOn(fixture: Fixture) {
         required,
       ])
       const { access } = fixture.app.services
-      await knowHolder(owner, access, merchant.merchantId)
+      await nameHolder(owner, access, merchant.merchantId)
       return { merchant, person: (role = 'finance') => makeMember(access, merchant.merchantId, role) }
     },
-    /** One that waits, to a number that pays at once. */
+    /** Makes a payout that waits, to a number that pays at once. */
     waiting: async (maker: Token, body: object = {}): Promise<Waits> => {
       const { status, body: answer } = await payOut(maker as TestMerchant, body)
       expect({ status, approval: answer['data']?.approval }).toEqual({ status: 201, approval: 'pending' })
@@ -93,7 +93,7 @@ export function approvalsOn(fixture: Fixture) {
       ask(token, rejecting, { id: String(id), reason }, url),
     becomes: (merchant: TestMerchant, { id }: Waits, what: object) =>
       eventually(async () => expect(await record(merchant, id)).toMatchObject(what)),
-    /** How often the operator was asked for it, and what the ledger did. */
+    /** Reads how often the operator was asked for the payout, and its ledger steps. */
     paidOut: async ({ id }: Waits): Promise<{ requests: number; steps: string[] }> => {
       const { rows } = await owner.query<{ requests: number; steps: string[] }>(
         `SELECT (SELECT count(*)::int FROM operator_request WHERE payout_id = $1) AS requests,

@@ -3,7 +3,7 @@ export function many<T>(count: number, act: (n: number) => Promise<T>): Promise<
   return Promise.all(Array.from({ length: count }, (_, n) => act(n)))
 }
 
-/** How often each word occurs; `none` counts those that are undefined. */
+/** Counts each word; `none` counts those that are undefined. */
 export function counted(words: readonly (string | undefined)[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const word of words) counts[word ?? 'none'] = (counts[word ?? 'none'] ?? 0) + 1

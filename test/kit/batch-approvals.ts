@@ -15,11 +15,7 @@ const rejecting = `mutation ($id: ID!, $reason: String!) {
 
 type Token = Pick<TestMerchant, 'token'>
 
-/** What becomes of a batch of one that went, and of one that did not. */
-export const wentOnce = { requests: 1, steps: ['reserve', 'post'] }
-export const givenBack = { requests: 0, steps: ['reserve', 'void'] }
-
-/** What the tests of approvals of batches do and look at. */
+/** Actions and checks of the tests of batch approvals. */
 export function batchApprovalsOn(fixture: Fixture) {
   const { ask, team } = approvalsOn(fixture)
   const { draft, process } = bulkOn(fixture)
@@ -30,7 +26,7 @@ export function batchApprovalsOn(fixture: Fixture) {
     return (await ask(token, document, { id: String(id) }))['approval'] as ApprovalAnswer
   }
 
-  /** Sends a draft to be processed: it waits. */
+  /** Processes a draft, which then waits for approval. */
   async function send(maker: Token, id: number): Promise<Waits> {
     const { status, body } = await process(maker as TestMerchant, id)
     expect({ status, data: body['data'] }).toMatchObject({
@@ -45,14 +41,14 @@ export function batchApprovalsOn(fixture: Fixture) {
     team,
     approvalOf,
     send,
-    /** One that waits; of somebody who is paid at once, where it does not matter. */
+    /** Makes a batch that waits, with one recipient that is paid at once where none is given. */
     waiting: async (maker: Token, recipients: readonly BatchRow[] = [row()]): Promise<Waits> =>
       send(maker, await draft(maker as TestMerchant, recipients)),
     approve: ({ token }: Token, { id, digest }: Waits, url?: string) =>
       ask(token, approving, { id: String(id), digest }, url),
     reject: ({ token }: Token, { id }: Pick<Waits, 'id'>, reason = 'not ours', url?: string) =>
       ask(token, rejecting, { id: String(id), reason }, url),
-    /** How often operators were asked for it, and what the ledger did. */
+    /** Reads how often operators were asked for its recipients, and its ledger steps. */
     paidOut: async ({ id }: Pick<Waits, 'id'>): Promise<{ requests: number; steps: string[] }> => {
       const { rows } = await owner.query<{ requests: number; steps: string[] }>(
         `WITH paid AS (SELECT id FROM batch_recipient WHERE batch_id = $1)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type BrowserContext, chromium } from 'playwright-core'
 
 const chromiumPath = '/usr/bin/chromium'
-/** `.ci/run` installs it; a machine without it tests everything but the pages, and says so. */
+/** `.ci/run` installs Chromium; a machine without it tests everything but the pages, and says so. */
 export const cannotLook = !existsSync(chromiumPath) && !process.env['CI']
 
 /** Real Chromium with a small window and an empty profile. */

@@ -12,7 +12,7 @@ export interface BatchRow {
   payment_method?: Provider
 }
 
-/** Somebody who is paid at once; another scenario where it is named. */
+/** A recipient that is paid at once, or another scenario. */
 export function row(scenario = '00', more: Partial<BatchRow> = {}): BatchRow {
   return {
     name: 'Awa Traoré',
@@ -23,7 +23,7 @@ export function row(scenario = '00', more: Partial<BatchRow> = {}): BatchRow {
   }
 }
 
-/** What the tests of bulk pay do and look at. */
+/** Actions and checks of the tests of bulk pay. */
 export function bulkOn(fixture: Fixture) {
   const call = (merchant: TestMerchant, method: string, path: string, body?: object, headers = {}) =>
     fixture.rest(method, `/bulk/batches${path}`, { token: merchant.token, body, headers })
@@ -32,13 +32,13 @@ export function bulkOn(fixture: Fixture) {
   return {
     call,
     summary,
-    /** A merchant with money. */
+    /** Makes a merchant with money. */
     shop: async (funds = 1_000_000): Promise<TestMerchant> => {
       const merchant = await fixture.merchant()
       if (funds > 0) await fundMerchant(fixture.app.services, merchant.merchantId, { amount: BigInt(funds) })
       return merchant
     },
-    /** A draft. @returns its id */
+    /** Makes a draft. @returns its id */
     draft: async (
       merchant: TestMerchant,
       recipients: readonly BatchRow[],
@@ -63,8 +63,8 @@ export function bulkOn(fixture: Fixture) {
       const { body } = await fixture.rest('GET', '/balance', { token: merchant.token })
       return { available: body['data'].available, reserved: body['data'].reserved }
     },
-    /** The types of the events of a batch, in order, each once where it comes several times in a row. */
-    told: async (id: unknown): Promise<string[]> => {
+    /** The event types of a batch in order; a type that repeats in a row is listed once. */
+    emitted: async (id: unknown): Promise<string[]> => {
       const { rows } = await fixture.database.owner.query<{ type: string }>(
         `SELECT type FROM event WHERE data->>'batch_id' = $1 ORDER BY id`,
         [String(id)],

@@ -1,10 +1,10 @@
-/** A program was given something that it cannot take; the message names the argument. */
+/** An argument of a program is wrong; the message names it. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
 /**
- * Runs a program. What is wrong with its arguments is said in a sentence, and ends it with code 2.
+ * Runs a program. A wrong argument is printed as a sentence and ends the program with code 2.
  * @param work returns the exit code
  */
 export async function runProgram(work: () => Promise<number>): Promise<void> {
@@ -17,7 +17,7 @@ export async function runProgram(work: () => Promise<number>): Promise<void> {
   }
 }
 
-/** Its own complaints, and those of `parseArgs`. */
+/** Our own usage errors, and those of `parseArgs`. */
 function isUsage(error: unknown): error is Error {
   if (error instanceof UsageError) return true
   return error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS_')
@@ -39,7 +39,7 @@ export function numberAboveZero(name: string, text: string): number {
   return value
 }
 
-/** Nothing but digits: `Number` takes `` and `0x10` too. */
+/** Digits only: `Number` takes `` and `0x10` too. */
 function numberOf(text: string): number {
   return /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
 }

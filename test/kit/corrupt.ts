@@ -1,6 +1,6 @@
 import type pg from 'pg'
 
-/** What only somebody with the machine in their hands can do: change rows with every trigger asleep. */
+/** Changes rows with every trigger off, as only the owner of the database can. */
 export async function corrupt(owner: pg.Pool, statement: string, values: unknown[] = []): Promise<number> {
   const client = await owner.connect()
   try {

@@ -5,7 +5,7 @@ import { importsOf, readSources, root } from './sources.ts'
 
 /**
  * Runs `act` several times and finds the files of `src/` of which a function ran each time, as V8 counts
- * calls: what timers and jobs of this process do, they do beside some of the runs.
+ * calls. Timers and jobs of this process run beside some of the runs only.
  * @returns paths from the top of the repository
  */
 export async function filesCrossed(act: () => Promise<unknown>, runs = 10): Promise<string[]> {
@@ -36,8 +36,8 @@ function pathOf(url: string): string {
 }
 
 /**
- * Leaves out what is no stop of a way: the words of the domain (`shared/`), and pure helpers, which load no
- * other file of `src/`. A type that is imported loads nothing.
+ * Leaves out the words of the domain (`shared/`), and pure helpers, which load no other file of `src/`. A
+ * type that is imported loads nothing.
  */
 export function stopsOf(paths: Iterable<string>): string[] {
   const sources = new Map(readSources().map(({ path, text }) => [path, text]))

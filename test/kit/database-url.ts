@@ -1,6 +1,6 @@
 import type pg from 'pg'
 
-/** The address of a database: of a connection, or of another database on the same server. */
+/** Writes the address of a database from a connection, or of another database on the same server. */
 export function databaseUrl(connection: pg.ClientConfig | string, database?: string): string {
   if (typeof connection === 'string') {
     const url = new URL(connection)

@@ -9,22 +9,22 @@ import { eventually } from './eventually.ts'
 /** A database of its own for one test file, with all migrations applied and nothing else in it. */
 export interface TestDatabase {
   name: string
-  /** For whoever opens it alone, a process of its own for instance (`DATABASE_URL`). */
+  /** The address for a program that connects by itself (`DATABASE_URL`). */
   url: string
   connection: pg.ClientConfig
-  /** As the service sees it: under its role. */
+  /** The connections of the service, under its role. */
   database: Database
-  /** With the rights of the owner, to look at everything and to arrange what the service may not. */
+  /** Connections with the rights of the owner, to read and change what the service may not. */
   owner: pg.Pool
   /** Opens the connections of a second process; they are closed with the database. */
   secondProcess(poolMax?: number): Database
-  /** Waits until so many sessions wait for what another one holds. */
+  /** Waits until so many sessions wait for a lock of another session. */
   untilWaiting(sessions?: number): Promise<void>
-  /** Closes both and ends whoever else is connected; the database itself goes once the run is over. */
+  /** Closes all connections, also those of other programs; the database itself is dropped after the run. */
   drop(): Promise<void>
 }
 
-/** The limit of connections that marks a database nobody needs any more. */
+/** The connection limit that marks a database as no longer used. */
 export const doneWith = 0
 
 /** The database of one test file: made while the file is loaded, dropped at its end. */

@@ -29,7 +29,7 @@ export function blocksOf({ text }: Document, language: string): string[] {
     .map(([, , block = '']) => block)
 }
 
-/** What a link to a heading of a page says after `#`, as GitHub makes it. */
+/** The anchors of the headings of a page, as GitHub makes them. */
 export function anchorsOf({ text }: Document): Set<string> {
   const prose = text.replaceAll(/^```[\s\S]*?^```/gm, '')
   return new Set(
@@ -43,12 +43,12 @@ export function anchorsOf({ text }: Document): Set<string> {
   )
 }
 
-/** Documents that are not in this repository. */
+/** Citations of documents that are not in this repository. */
 const elsewhere = /\b(?:specification|decisions|design|edges): \w+|\bspecification \(|\bissues? \d+/gi
 
 /**
- * What the comments of a source cite and nobody can read: a page of `src/docs`, or a heading of it, that does
- * not exist, or a document outside of the repository.
+ * Finds citations in comments that lead nowhere: a page of `src/docs`, or a heading of it, that does not
+ * exist, or a document outside of the repository.
  */
 export function deadCitations(source: string): string[] {
   const comments = (source.match(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/ .*$/gm) ?? []).join('\n')

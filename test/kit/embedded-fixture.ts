@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { type EmbeddedServer, startEmbedded } from '../../src/database/embedded.ts'
 
-// What the tests of the embedded PostgreSQL stand on: folders, servers of this process, and other processes.
+// The fixture of the tests of the embedded PostgreSQL: folders, servers of this process, and other processes.
 
 export const owners: ChildProcess[] = []
 export const servers: EmbeddedServer[] = []
@@ -41,12 +41,12 @@ const ownerProgram = 'test/kit/embedded-owner.ts'
 
 interface As {
   account?: { uid: number; gid: number }
-  /** The clone that it runs from. */
+  /** The clone that the process runs from. */
   from?: string
   path?: string
 }
 
-/** Another process that uses the database in `dataDir`. */
+/** Starts another process that uses the database in `dataDir`. */
 export async function startOwner(
   dataDir: string,
   { account, from = root, path = process.env['PATH'] }: As = {},
@@ -63,7 +63,7 @@ export async function startOwner(
   return { owner, connection }
 }
 
-/** These tests may run from a clone that is closed to the account: then it is let through. */
+/** Runs a program as another account, which gets access to this clone where the clone is closed to it. */
 function runAs({ uid, gid }: { uid: number; gid: number }, program: readonly [string, ...string[]]) {
   const as = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] as const
   const reaches = spawnSync('sh', ['-c', 'test -r "$1"', 'sh', join(root, ownerProgram)], { uid, gid })

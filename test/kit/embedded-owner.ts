@@ -1,7 +1,7 @@
 import { startEmbedded } from '../../src/database/embedded.ts'
 
-// A service as far as its database goes, for embedded-fixture.ts: starts it, says where it is, and waits to
-// be ended.
+// A process that only opens the database, for embedded-fixture.ts: it starts the server, prints its address,
+// and waits for its end.
 const [dataDir = ''] = process.argv.slice(2)
 const server = await startEmbedded({
   dataDir,

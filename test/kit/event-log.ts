@@ -37,7 +37,7 @@ export async function sequenceAll(owner: pg.Pool): Promise<void> {
   }
 }
 
-/** A feed that each merchant reads on its own behalf, as operations do. */
+/** Wraps a feed so that each merchant reads with its own rights, as operations do. */
 export function onOwnBehalf(feed: Feed): Feed {
   return {
     ...feed,

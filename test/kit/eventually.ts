@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const pauseMsMax = 100
 
 /**
- * Waits until something holds: tries `check` again and again until it neither throws nor gives `false`.
- * @returns what `check` gave
- * @throws Error what `check` threw last, once the time is over
+ * Tries `check` again and again until it neither throws nor returns `false`.
+ * @returns the result of `check`
+ * @throws Error the last error of `check`, once the time is over
  */
 export async function eventually<T>(check: () => T | Promise<T>, withinMs = 10_000): Promise<T> {
   const deadline = performance.now() + withinMs
@@ -23,8 +23,8 @@ export async function eventually<T>(check: () => T | Promise<T>, withinMs = 10_0
 }
 
 /**
- * Asks again and again until an answer fits.
- * @returns the answer that fits
+ * Asks again and again until an answer passes the check.
+ * @returns that answer
  * @throws Error with the last answer, once the time is over
  */
 export function eventuallyGives<T>(

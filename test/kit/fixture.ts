@@ -8,7 +8,7 @@ import { claimBounds } from '../../src/requests/store.ts'
 import { useBounds } from './use-bounds.ts'
 import { type RestAnswer, startTestApp, type TestApp, type TestMerchant } from './app.ts'
 
-/** A request as an operator of the simulator saw it. */
+/** A request as the simulator recorded it. */
 export interface OperatorRequestSeen {
   at: string
   operator: Provider
@@ -20,7 +20,7 @@ export interface OperatorRequestSeen {
   correlationId: string
 }
 
-/** What money did for one of our references, as the operator's book says. */
+/** One movement of money under one of our references, by the operator's book. */
 interface Execution {
   operator: Provider
   kind: string
@@ -30,20 +30,20 @@ interface Execution {
 }
 
 /**
- * How many rows stand in each table that a request writes to. What operators report later (credits, outcomes)
- * is not counted: it comes when it comes.
+ * Row counts of the tables that a request writes. Rows that operators' reports add later (credits, outcomes)
+ * are not counted.
  */
 export type RowCounts = Record<'transaction' | 'ledger_entry' | 'event' | 'operator_request', number>
 
-/** The service as a merchant, an operator and a bookkeeper see it. */
+/** The service, used as a merchant, an operator and a bookkeeper. */
 export interface Fixture extends TestApp {
-  /** `POST /pay`: 5,000 XOF by OperatorA from one who never answers, where `body` says nothing else. */
+  /** `POST /pay`: 5,000 XOF by OperatorA from a customer that never answers, unless `body` says otherwise. */
   pay(merchant: Pick<TestMerchant, 'token'>, body?: object): Promise<RestAnswer>
-  /** `POST /pay` that must be taken. @returns the envelope's data */
+  /** `POST /pay` that must succeed. @returns the envelope's data */
   paid(merchant: Pick<TestMerchant, 'token'>, body?: object): Promise<Record<string, unknown>>
   /**
-   * `POST /deposit`: 1,000 XOF by OperatorA to one who confirms at once, where `body` says nothing else; or
-   * another path.
+   * `POST /deposit`, or another path: 1,000 XOF by OperatorA to a customer that confirms at once, unless
+   * `body` says otherwise.
    */
   deposit(
     merchant: Pick<TestMerchant, 'token'>,
@@ -64,15 +64,15 @@ export interface Fixture extends TestApp {
   eventsOf(id: unknown): Promise<string[]>
   /** The amounts of a payment's credits. */
   creditsOf(id: unknown): Promise<number[]>
-  /** What the operators were asked, oldest first: whose body or headers hold `mark`. */
+  /** The requests to operators with `mark` in the body or headers, oldest first. */
   seen(mark: unknown): Promise<OperatorRequestSeen[]>
   /** The name by which the operator knows a payment. */
   correlationOf(id: unknown): Promise<string>
-  /** How many callbacks about a payment were kept. */
+  /** How many callbacks about a payment were recorded. */
   callbacksOf(id: unknown): Promise<number>
-  /** How often, and for how much, money moved for a payment in the operator's own book. */
+  /** The movements of money for a payment in the operator's own book. */
   executionsOf(id: unknown): Promise<Execution[]>
-  /** A person answers at the telephone or on the checkout page. */
+  /** Answers as the customer, at the telephone or on the checkout page. */
   answer(id: unknown, how: 'confirm' | 'decline'): Promise<void>
   outage(operator: Provider, mode: 'refuse' | 'hang' | '5xx' | 'none'): Promise<void>
   /** Moves the time of the service and of the operators. */
@@ -87,7 +87,7 @@ export const hour = 60 * minute
 
 let numbers = 0
 
-/** Scenarios that look at no parameter: its digits too can tell customers apart. */
+/** Scenarios without a parameter: the digits of the parameter tell customers apart too. */
 const withoutParameter = new Set(
   scenarios.filter(({ parameter }) => parameter === null).map(({ code }) => code),
 )
@@ -99,7 +99,7 @@ export function customer(scenario: string, parameter = '00'): string {
   return `+22370${scenario}${withoutParameter.has(scenario) ? own : parameter + own.slice(2)}`
 }
 
-/** What `ask` gives for each of the operators, asked at the same time. */
+/** Asks each operator, all at the same time. @returns the answers by operator */
 export async function perOperator<T>(
   ask: (operator: Provider) => Promise<T>,
   among: readonly Provider[] = providers,
@@ -109,14 +109,14 @@ export async function perOperator<T>(
   )
 }
 
-/** The same answer of each operator. */
+/** The same answer for each operator. */
 export function each<T>(answer: T, among: readonly Provider[] = providers): Record<string, T> {
   return Object.fromEntries(among.map((operator) => [operator, answer]))
 }
 
 /**
- * Starts the service for one file of tests; when they are through, the ledger must add up. Due requests and
- * payouts are looked for, and operators are asked, more often than in production: tests wait for them.
+ * Starts the service for one file of tests; at the end the ledger must add up. Due requests and payouts are
+ * looked for, and operators are asked, more often than in production: tests wait for them.
  */
 export async function openFixture(environment: Record<string, string> = {}): Promise<Fixture> {
   useBounds(claimBounds, { operatorQueryIntervalMs: 100 })

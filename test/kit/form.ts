@@ -1,4 +1,4 @@
-/** A form whose file is this table of recipients. */
+/** Writes a form whose file is this table of recipients. */
 export function formOf(table: string): string {
   const head = 'Content-Disposition: form-data; name="file"; filename="recipients.csv"'
   return `--form\r\n${head}\r\n\r\n${table}\r\n--form--\r\n`

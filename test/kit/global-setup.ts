@@ -11,19 +11,22 @@ import { databaseUrl } from './database-url.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where the tests make their databases, the one that they copy, and what marks those of this run. */
+    /**
+     * The server for test databases, the template that they copy, and the number that marks those of this
+     * run.
+     */
     testServer: { url: string; template: string; run: number }
   }
 }
 
 const cacheDir = join(import.meta.dirname, '../../node_modules/.cache/merchant-payments')
-/** Makes runs that share a server take turns while they prepare it. */
+/** The lock by which runs that share a server prepare it one after another. */
 const setupLock = 827_105
 
 /**
- * Once per run: a PostgreSQL for tests, kept between runs, with a template database for today's migrations.
- * Databases are dropped when the run ends. Those that earlier runs left are dropped now, so that those of a
- * failed test can be looked at until then.
+ * Runs once per run: starts a PostgreSQL for tests, which stays between runs, with a template database for
+ * the migrations as they are. Databases of this run are dropped at its end. Those that earlier runs left are
+ * dropped now: until now a person could look into those of a failed test.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   ensureGenerated()
@@ -71,7 +74,8 @@ async function dropDone(client: pg.Client): Promise<void> {
 }
 
 /**
- * A run that is still at work keeps what is its own: its connection bears its number and its template's name.
+ * Drops databases of earlier runs. A run under way keeps its own: its connection bears its number and its
+ * template's name.
  */
 async function dropLeftovers(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ datname: string }>(

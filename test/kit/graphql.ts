@@ -14,7 +14,7 @@ import { type EventLog, liveStream } from '../../src/graphql/live-stream.ts'
 import { DomainError } from '../../src/shared/errors.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 
-// A small schema with every kind of rule, and services with only what a transport needs: no database.
+// A small schema with every kind of rule, and the few services that a transport needs: no database.
 
 const sdl = /* GraphQL */ `
   type Query {
@@ -55,9 +55,9 @@ const rules: Record<string, AccessRule> = {
 /** The log that the subscription `ticks` reads: 1, 2, 3, … up to `head`. */
 export class Ticks {
   head = 0
-  /** Events that were pulled. */
+  /** How many events were pulled. */
   pulled = 0
-  /** Sources that run. */
+  /** How many sources run. */
   open = 0
   paddingBytes = 0
   #failure: Error | null = null
@@ -68,7 +68,7 @@ export class Ticks {
     for (const notify of this.#waiting) notify()
   }
 
-  /** Whoever waits for the next one meets this error. */
+  /** Makes waiting readers fail with this error. */
   fail(error: Error): void {
     this.#failure = error
     this.advance(this.head)
@@ -108,11 +108,11 @@ export interface GraphqlFixture {
   schema: GraphQLSchema
   services: Services
   ticks: Ticks
-  /** Money moved by `pay`. */
+  /** The amounts that `pay` moved. */
   paid: number[]
   /** Makes a token. */
   issue(more?: { scopes?: readonly Scope[]; expiresInMs?: number; merchantId?: number }): string
-  /** Ends every token at the next look, within a second. */
+  /** Revokes a token; each stream notices within a second. */
   revoke(token: string): void
   close(): void
 }
@@ -180,16 +180,19 @@ export function createFixture(mode: 'sandbox' | 'production'): GraphqlFixture {
   }
 }
 
-/** The general limits, as a production has them but for the number of requests. */
+/** The general limits as in production, but for the number of requests. */
 export function testLimits(objectsPerMinute = 100_000): RequestLimits {
   const many = 1_000_000
   const pace = { writesPerSecond: many, readsPerSecond: many, publicPerMinute: many, objectsPerMinute }
-  // Without a database each process counts by itself.
+  // Without a database each process counts for itself.
   const pool = { query: () => Promise.reject(new Error('no database')) }
   return createRequestLimits(pace, { pool, log: createLog('silent') })
 }
 
-/** Serves for one test file. @param attach puts the door on the server, and says what closes it */
+/**
+ * Serves for one test file.
+ * @param attach attaches the handler to the server, and returns a function that closes it
+ */
 export function serve(
   attach: (server: Server, fixture: GraphqlFixture) => () => Promise<void> | void,
   mode: 'sandbox' | 'production' = 'sandbox',
@@ -255,7 +258,7 @@ export function logOf(ticks: Ticks, after: string | null): EventLog<{ n: number 
   }
 }
 
-/** Breaks before its first event. */
+/** Fails before its first event. */
 const breaks = () => ({
   [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('password=hunter2')) }),
 })

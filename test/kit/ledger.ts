@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { type LedgerProblem, verifyLedger } from '../../src/ledger/verify.ts'
 
-/** Proves the whole books, in as much time as a busy machine needs for the books of a test. */
+/** Proves the whole books, with a timeout that fits a busy machine. */
 export async function proveLedger(pool: pg.Pool): Promise<LedgerProblem[]> {
   const client = await pool.connect()
   try {

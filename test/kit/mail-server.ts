@@ -4,9 +4,9 @@ import { createInterface } from 'node:readline'
 /** A mail server on a port of its own (RFC 5321, as far as a client needs it). */
 export interface MailServer {
   url: string
-  /** What was taken, as it came. */
+  /** The accepted mails as they came. */
   mails: { from: string; to: string; data: string }[]
-  /** Turns away so many letters, for now. */
+  /** How many of the next mails it rejects for now. */
   turnAway: number
   close(): Promise<void>
 }

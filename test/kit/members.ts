@@ -2,7 +2,7 @@ import type { Pool } from 'pg'
 import type { Access } from '../../src/identity/authenticate.ts'
 import { type Role, roles } from '../../src/identity/roles.ts'
 
-/** Somebody who works for a merchant, and the session in which it is signed in. */
+/** A member of a merchant's team, and the member's session. */
 export interface TestMember {
   merchantId: number
   memberId: number
@@ -16,7 +16,7 @@ function nextName(role: Role): string {
   return `${role}-${people}-${Date.now()}`
 }
 
-/** A member as if it had joined two days ago and signed in now, without the work of a password. */
+/** Makes a member that joined two days ago and signed in now, without the work of a password. */
 export async function makeMember(
   { pool, tokens }: Pick<Access, 'pool' | 'tokens'>,
   merchantId: number,
@@ -49,8 +49,8 @@ export async function makeMember(
   return { merchantId, memberId, sessionId, token: (await tokens.issueToken(grant)).token }
 }
 
-/** Gives the API keys of a merchant a holder, so that other members may approve what they ask for. */
-export async function knowHolder(
+/** Names a holder for the API keys of a merchant, so that other members may approve the keys' payments. */
+export async function nameHolder(
   owner: Pool,
   access: Parameters<typeof makeMember>[0],
   merchantId: number,

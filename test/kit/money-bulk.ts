@@ -14,10 +14,10 @@ import type { EndedDisbursement } from './money-out.ts'
 
 type Client = pg.Pool | pg.PoolClient
 
-/** Who asks: a merchant by its key. */
+/** The merchant and the key of a call. */
 export type BulkMerchant = Pick<SignedInMerchant, 'merchantId' | 'apiKeyId'>
 
-/** Somebody to be paid, as the service hands them over: 1,000 francs by OperatorA. */
+/** A recipient as the service passes it to the function: 1,000 francs by OperatorA. */
 export interface Payee {
   name?: string
   account?: string
@@ -39,15 +39,15 @@ function credentialOf({ merchantId, apiKeyId }: BulkMerchant) {
   return { merchant: merchantId, credential: apiKeyId, credentialVersion: 1 }
 }
 
-/** So many of a kind. */
+/** Makes so many recipients of a kind. */
 export function payees(count: number, more: Payee = {}): Payee[] {
   return Array.from({ length: count }, () => more)
 }
 
 /**
  * Runs `create_batch` itself.
- * @param more.retried makes one of those who failed there
- * @param more.seed of the recipients' identities; left out, a random one
+ * @param more.retried the batch whose failed recipients it takes over
+ * @param more.seed the seed of the recipients' identities; absent: a random one
  */
 export async function createBatch(
   pool: Client,
@@ -91,7 +91,7 @@ export async function addRecipients(
 
 export const allProviders: readonly Provider[] = ['OperatorA', 'OperatorB', 'OperatorC', 'OperatorD']
 
-/** Runs `process_batch` itself: of no token, with no cap. */
+/** Runs `process_batch` itself, without a token and without limits of a key. */
 export async function processBatch(
   pool: Client,
   merchant: BulkMerchant,
@@ -113,7 +113,7 @@ export async function processBatch(
   return row?.outcome
 }
 
-/** A draft. @returns its id */
+/** Makes a draft. @returns its id */
 export async function openDraft(
   pool: Client,
   merchant: BulkMerchant,
@@ -124,7 +124,7 @@ export async function openDraft(
   return made.batchId
 }
 
-/** One under way, of which nobody was sent yet. @returns its id */
+/** Makes a batch under way of which no recipient was sent yet. @returns its id */
 export async function openBatch(
   pool: Client,
   merchant: BulkMerchant,
@@ -145,7 +145,7 @@ export interface BegunRecipient {
   correlationId: string
 }
 
-/** A call under way. */
+/** A call to an operator under way. */
 interface Call {
   batchId: number
   operator: Provider
@@ -160,8 +160,8 @@ interface Look {
 }
 
 /**
- * Runs `begin_recipients` itself: of each of `open` so many; of a batch 8 at most, with those in `busy`, and
- * with what others than `own` sent less than `callMs` ago.
+ * Runs `begin_recipients` itself: takes `room` recipients for each operator in `open`, 8 per batch at most.
+ * Counted are the calls in `busy`, and those that other processes than `own` sent less than `callMs` ago.
  */
 export async function beginRecipients(pool: Client, more: Look = {}): Promise<BegunRecipient[]> {
   const { open = allProviders, room = 32, busy = [], own = [], callMs = 0 } = more

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { collectByLink } from '../../src/resources/payment-links/pay.ts'
 
-/** How a link is made here: 5,000 francs, any number of times. */
+/** The terms of a link: by default 5,000 francs, any number of times. */
 export interface LinkTerms {
   amount?: number | null
   limit?: number | null
@@ -11,7 +11,7 @@ export interface LinkTerms {
 
 let made = 0
 
-/** A link of a merchant. @returns its id */
+/** Makes a link of a merchant. @returns its id */
 export async function openLink(owner: pg.Pool, merchantId: number, terms: LinkTerms = {}): Promise<number> {
   const { amount = 5_000, limit = null, expiresAt = null } = terms
   const { rows } = await owner.query<{ id: number }>(
@@ -32,7 +32,7 @@ export interface AttemptInput {
 /**
  * Runs `collect_by_link` itself.
  * @param shown the amount that the payer saw
- * @param asked how often a telephone is asked in an hour
+ * @param asked how often a telephone may be asked in an hour
  */
 export async function payBy(
   pool: pg.Pool,
@@ -60,7 +60,7 @@ export async function payBy(
   return { outcome: row.outcome, availability: row.availability, id: row.transactionId ?? 0n }
 }
 
-/** What a link counts, and what somebody who comes now hears. */
+/** Reads the counts of a link, and its answer to the next payer. */
 export async function countsOf(owner: pg.Pool, link: number): Promise<[number, number, string]> {
   const { rows } = await owner.query<{ used: number; open: number; can: string }>(
     `SELECT usage_count AS used, open_count AS open, link_availability(l) AS can

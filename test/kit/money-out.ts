@@ -22,9 +22,9 @@ import {
   underWay,
 } from './money.ts'
 
-/** One item of `deposit_many`, as the service sends it. */
+/** One item of `deposit_many`, as the service passes it. */
 export interface DepositItem extends PaymentItem {
-  /** The collection that it gives back. */
+  /** The collection that the deposit refunds. */
   refundOf: bigint | null
 }
 
@@ -59,7 +59,7 @@ export async function depositMany(pool: SqlConnection, items: readonly DepositIt
 
 const sevenDaysMs = 604_800_000
 
-/** One deposit under way, its money set aside. @returns its transaction and its operator request */
+/** Makes a deposit under way with its money reserved. @returns its transaction and its operator request */
 export async function openDeposit(
   pool: pg.Pool,
   merchant: SignedInMerchant,
@@ -86,7 +86,7 @@ export async function settleDeposits(
   return (await runSettleDeposits(pool, outcomes, {})).map(({ moved, status }) => ({ moved, status }))
 }
 
-/** One item of `create_payouts`, as the service sends it. */
+/** One item of `create_payouts`, as the service passes it. */
 export interface PayoutItem extends PaymentItem {
   /** Null: at once. */
   scheduledAt: Date | null
@@ -110,7 +110,7 @@ export async function createPayouts(pool: SqlConnection, items: readonly PayoutI
   return runCreatePayouts(pool, items.map(asked), { approvalMs: sevenDaysMs, waits: true })
 }
 
-/** One payout that waits. @returns its id */
+/** Makes a payout that waits. @returns its id */
 export async function openPayout(
   pool: pg.Pool,
   merchant: SignedInMerchant,
@@ -131,10 +131,14 @@ export interface Begun {
 }
 
 /**
- * A payout that keeps money aside for as long as a test takes: a person has yet to approve it.
- * @param owner who may say that this merchant's payouts ask for one
+ * Makes a payout that keeps money reserved as long as a test needs it, because it waits for approval.
+ * @param owner the pool that may turn on approvals for this merchant
  */
-export async function holdBack(owner: pg.Pool, merchantId: number, amount: bigint): Promise<bigint> {
+export async function reserveForApproval(
+  owner: pg.Pool,
+  merchantId: number,
+  amount: bigint,
+): Promise<bigint> {
   await owner.query('UPDATE merchant SET payouts_require_approval = true WHERE id = $1', [merchantId])
   const { rows } = await owner.query<{ apiKeyId: number; apiKeyVersion: number }>(
     'SELECT id AS "apiKeyId", version AS "apiKeyVersion" FROM api_key WHERE merchant_id = $1 LIMIT 1',
@@ -146,9 +150,9 @@ export async function holdBack(owner: pg.Pool, merchantId: number, amount: bigin
   return row.payoutId
 }
 
-/** The approval of somebody, behind the back of every verb; where none is asked for, none. */
+/** Approves a payout by the tables alone, where it asks for approval. */
 export async function approveByHand(owner: pg.Pool, id: bigint): Promise<void> {
-  // Some member asked for it, since nobody approves what a person who is not known asked for.
+  // A member must have made the payout: it could not be approved if its maker were unknown.
   await owner.query(
     `SET LOCAL session_replication_role = replica;
      WITH maker AS (
@@ -172,8 +176,8 @@ export async function approveByHand(owner: pg.Pool, id: bigint): Promise<void> {
   )
 }
 
-/** Sets money aside under a name, behind the back of every verb. */
-export async function setAside(owner: pg.Pool, merchantId: number, origin: string, amount: bigint) {
+/** Reserves money under an origin, by the table alone. */
+export async function reserveByHand(owner: pg.Pool, merchantId: number, origin: string, amount: bigint) {
   await owner.query(
     `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
      VALUES ($1, $2, 'reserve', 'available', 'reserved', $3, now())`,
@@ -228,7 +232,7 @@ export async function cancelAllPayouts(pool: pg.Pool): Promise<void> {
   )
 }
 
-/** Runs `reverse_disbursements` itself. @returns which of the causes moved */
+/** Runs `reverse_disbursements` itself. @returns which of the origins moved */
 export async function reverseDisbursements(
   pool: SqlConnection,
   origins: readonly string[],
@@ -241,7 +245,7 @@ export async function reverseDisbursements(
   return rows.map(({ moved }) => moved)
 }
 
-/** The movements of a cause in their order, `post reserved > clearing_operator_a 1000`. */
+/** The entries of an origin in their order, `post reserved > clearing_operator_a 1000`. */
 export async function entriesOf(pool: pg.Pool, origin: string): Promise<string[]> {
   const { rows } = await pool.query<{ line: string }>(
     `SELECT step || ' ' || debit || ' > ' || credit || ' ' || amount AS line FROM ledger_entry
@@ -251,7 +255,7 @@ export async function entriesOf(pool: pg.Pool, origin: string): Promise<string[]
   return rows.map(({ line }) => line)
 }
 
-/** The operator's side of a deposit or payout: its state, and whether it is asked about again. */
+/** Reads the request of a deposit or payout: its state, and whether the operator is asked again. */
 export async function requestOf(
   pool: pg.Pool,
   column: 'transaction_id' | 'payout_id',
@@ -265,7 +269,7 @@ export async function requestOf(
   return rows
 }
 
-/** How many rows there are of all that money out writes. */
+/** Counts the rows of all tables that money out writes. */
 export async function writtenRows(pool: pg.Pool): Promise<unknown> {
   const { rows } = await pool.query<object>(
     `SELECT (SELECT count(*) FROM transaction) AS transactions, (SELECT count(*) FROM payout) AS payouts,
@@ -275,7 +279,7 @@ export async function writtenRows(pool: pg.Pool): Promise<unknown> {
   return rows[0]
 }
 
-/** Watches a balance until it is told to stop: what is available must never leave its bounds. */
+/** Reads a balance again and again until it is stopped: the available amount must never leave its bounds. */
 export function watchAvailable(pool: pg.Pool, merchantId: number): () => Promise<bigint[]> {
   let watching = true
   const seen: bigint[] = []

@@ -11,7 +11,7 @@ import type { TransactionStatus } from '../../src/resources/transactions/states.
 import type { Provider } from '../../src/shared/providers.ts'
 import { makeMerchant, type SignedInMerchant } from './merchants.ts'
 
-/** What a merchant asks for in each kind of payment; alone, one item of `collect_many`. */
+/** The input of each kind of payment; for collections, one item of `collect_many`. */
 export interface PaymentItem {
   merchantId: number
   apiKeyId: number
@@ -20,7 +20,7 @@ export interface PaymentItem {
   phone: string
   amount: bigint
   reference: string
-  /** The identity under which the operator is asked; left out, a random one. */
+  /** The identity under which the operator is asked; absent: a random one. */
   identity?: string
 }
 
@@ -62,7 +62,7 @@ export async function collectMany(
   return runCollectMany(pool, items.map(asked), terms)
 }
 
-/** What the service adds to each item of a payment. */
+/** The fields that the service adds to each payment item. */
 export function asked<Item extends { merchantId: number; apiKeyId: number; identity?: string }>(given: Item) {
   const { merchantId, apiKeyId, identity = null } = given
   const recording = platformRecording(merchantId, 'test')
@@ -76,7 +76,7 @@ export function asked<Item extends { merchantId: number; apiKeyId: number; ident
   }
 }
 
-/** A transaction under way. */
+/** A transaction under way, with its request. */
 export interface UnderWay {
   transactionId: bigint
   requestId: bigint
@@ -101,17 +101,17 @@ export async function openCollection(
   return underWay((await collectMany(pool, [item(merchant, more)]))[0])
 }
 
-/** The outcome of one payment, as the functions that settle are told it. */
+/** The outcome of one payment, as the functions that settle take it. */
 export interface OutcomeItem {
   id: bigint
   to: string
-  /** Left out: `query`. */
+  /** Absent: `query`. */
   source?: string
   amount?: bigint | null
   reason?: string | null
-  /** After which it is asked whether it was taken back. */
+  /** How long the operator is asked afterwards whether it reversed the payment. */
   watchMs?: number | null
-  /** The one send that it tells of. */
+  /** The send that this outcome is about, where it is about one. */
   attempt?: number | null
 }
 
@@ -175,7 +175,7 @@ export async function balanceOf(pool: pg.Pool, merchantId: number): Promise<Held
   return rows[0]
 }
 
-/** What `audit_ledger` says of these merchants. */
+/** The problems that `audit_ledger` finds for these merchants. */
 export async function problemsOf(pool: pg.Pool, ...merchantIds: number[]): Promise<string[]> {
   const { rows } = await pool.query<{ problem: string }>(
     'SELECT problem FROM audit_ledger(true) WHERE merchant_id = ANY ($1) ORDER BY problem',
@@ -184,19 +184,19 @@ export async function problemsOf(pool: pg.Pool, ...merchantIds: number[]): Promi
   return rows.map((row) => row.problem)
 }
 
-/** A merchant that holds `amount`. */
+/** Makes a merchant with a balance of `amount`. */
 export async function fundedMerchant(pool: pg.Pool, amount: bigint): Promise<SignedInMerchant> {
   const merchant = await makeMerchant(pool)
   if (amount > 0n) await fundMerchant(pool, merchant.merchantId, amount)
   return merchant
 }
 
-/** Gives a merchant `amount`, once more at each call. */
+/** Adds `amount` to a merchant's balance at each call. */
 export async function fundMerchant(pool: SqlConnection, merchantId: number, amount: bigint): Promise<void> {
   await fund(pool, { merchant: merchantId, origin: `funding:test-${(made += 1)}`, amount })
 }
 
-/** Rows of the events log of a merchant, in the order of their making. */
+/** The event types of a merchant, in the order of their making. */
 export async function eventTypes(pool: pg.Pool, merchantId: number): Promise<string[]> {
   const { rows } = await pool.query<{ type: string }>(
     'SELECT type FROM event WHERE merchant_id = $1 ORDER BY id',

@@ -2,7 +2,7 @@ import type { OperatorCall } from '../../src/simulator/calls.ts'
 
 export type OperatorOp = OperatorCall['op']
 
-/** What the operators were asked, in the order of its arrival. */
+/** The calls that the operators received, in the order of their arrival. */
 export async function operatorCalls(
   url: string,
   controlToken: string,
@@ -15,7 +15,7 @@ export async function operatorCalls(
   return (await answer.json()) as OperatorCall[]
 }
 
-/** How many calls of a group were open at the same moment, at most. Calls of no group do not count. */
+/** The most calls of each group that were open at the same moment. Calls of no group do not count. */
 export function mostOpen<Call extends OperatorCall, Group>(
   calls: readonly Call[],
   groupOf: (call: Call) => Group | undefined,

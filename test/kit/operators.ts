@@ -30,7 +30,7 @@ export interface Seen {
 }
 export type FaultAct = (response: ServerResponse, seen: Seen) => void
 
-/** An operator that does exactly what a test tells it to, over a real socket. */
+/** Starts an operator that acts as the test says, over a real socket. */
 export async function scriptedOperator(act: FaultAct): Promise<{ url: string; seen: Seen[]; act: FaultAct }> {
   const script: { url: string; seen: Seen[]; act: FaultAct } = { url: '', seen: [], act }
   const server = createServer((request, response) => {
@@ -61,7 +61,7 @@ export function reply(status: number, body: unknown, headers: Record<string, str
   }
 }
 
-/** What networks and gateways do to answers, each with what is then known of a money call. */
+/** Faults of networks and gateways, each with the cause that a money call must then report. */
 export const faults: readonly { name: string; act: FaultAct; cause: string }[] = [
   {
     name: 'the connection closed after the body',
@@ -142,7 +142,7 @@ export function checkoutSettings(url: string, more: Partial<CheckoutSettings> = 
   return { ...found, ...more }
 }
 
-/** A simulator of the test's own, and what may be done to it. */
+/** Starts a simulator for the test, with functions to control it. */
 export async function simulator() {
   const started = await startSimulator({ port: 0, controlToken })
   const { url } = started

@@ -3,7 +3,7 @@ import type { Invariant, LedgerProblem } from '../../src/ledger/verify.ts'
 import { proveDueSlice } from '../../src/ledger/audit.ts'
 import type { TestDatabase } from './database.ts'
 
-/** Lets the rolling pass that is due go over all the books, `rows` at once. @returns what it found */
+/** Runs the rolling pass that is due over all the books, `rows` rows per slice. @returns the problems */
 export async function passOver({ database }: TestDatabase, rows = 1_000): Promise<LedgerProblem[]> {
   const found: LedgerProblem[] = []
   for (;;) {
@@ -14,7 +14,7 @@ export async function passOver({ database }: TestDatabase, rows = 1_000): Promis
   }
 }
 
-/** What the proofs of a service find: what is new, and a pass by slices of `rows`. */
+/** Proves as the service does: the new rows, and a pass by slices of `rows`. @returns the problems */
 export async function provenBySlices(client: pg.PoolClient, rows: number): Promise<Set<Invariant>> {
   const recent = await client.query<LedgerProblem>('SELECT * FROM audit_recent(NULL, NULL)')
   const found = recent.rows.map(({ invariant }) => invariant)

@@ -4,11 +4,11 @@ import { customer, type Fixture } from './fixture.ts'
 
 export const day = 24 * 3_600_000
 
-/** What the tests of payouts do and look at. */
+/** Actions and checks of the tests of payouts. */
 export function payoutsOn(fixture: Fixture) {
   const { owner } = fixture.database
   return {
-    /** A merchant with money. */
+    /** Makes a merchant with money. */
     shop: async (funds = 1_000_000, approval?: { threshold: number }): Promise<TestMerchant> => {
       const merchant = await fixture.merchant()
       if (funds > 0) await fundMerchant(fixture.app.services, merchant.merchantId, { amount: BigInt(funds) })
@@ -20,7 +20,7 @@ export function payoutsOn(fixture: Fixture) {
       }
       return merchant
     },
-    /** `POST /payouts`: 5,000 XOF at once by OperatorA, where `body` says nothing else. */
+    /** `POST /payouts`: 5,000 XOF at once by OperatorA, unless `body` says otherwise. */
     payOut: (merchant: TestMerchant, body: object = {}, headers: Record<string, string> = {}) =>
       fixture.rest('POST', '/payouts', {
         token: merchant.token,
@@ -33,7 +33,7 @@ export function payoutsOn(fixture: Fixture) {
           ...body,
         },
       }),
-    /** The service's time, so many milliseconds from now. */
+    /** The service's time in so many milliseconds. */
     ahead: (ms: number) => new Date(fixture.app.services.clock.now().getTime() + ms).toISOString(),
     money: async (merchant: TestMerchant): Promise<{ available: number; reserved: number }> => {
       const { body } = await fixture.rest('GET', '/balance', { token: merchant.token })
@@ -53,19 +53,19 @@ export function payoutsOn(fixture: Fixture) {
       return body['data'].cancelPayout
     },
     /** The types of the events of a payout, in order. */
-    told: async (id: unknown): Promise<string[]> => {
+    emitted: async (id: unknown): Promise<string[]> => {
       const { rows } = await owner.query<{ type: string }>(
         `SELECT type FROM event WHERE data->>'payout_id' = $1 ORDER BY id`,
         [String(id)],
       )
       return rows.map(({ type }) => type)
     },
-    /** How many rows there are of all that a payout writes when it is made. */
+    /** Counts the rows of all tables that the creation of a payout writes. */
     written: async (merchant: TestMerchant): Promise<unknown> => {
       const { rows } = await owner.query<object>(
         `SELECT (SELECT count(*)::int FROM payout WHERE merchant_id = $1) AS payouts,
            (SELECT count(*)::int FROM ledger_entry WHERE merchant_id = $1 AND step = 'reserve') AS reserves,
-           (SELECT count(*)::int FROM event WHERE merchant_id = $1 AND type = 'payout_pending') AS told,
+           (SELECT count(*)::int FROM event WHERE merchant_id = $1 AND type = 'payout_pending') AS emitted,
            (SELECT count(*)::int FROM operator_request WHERE merchant_id = $1) AS requests`,
         [merchant.merchantId],
       )
@@ -74,7 +74,7 @@ export function payoutsOn(fixture: Fixture) {
   }
 }
 
-/** Which fields an answer complains of. */
+/** The fields that a refusal names. */
 export function fieldsOf({ body }: RestAnswer): string[] {
   return (body['errors'] ?? []).map(({ field }: { field: string }) => field)
 }

@@ -3,22 +3,25 @@ import pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
 import { databaseUrl } from './database-url.ts'
 
-/** An account that owns an empty database and is no superuser, as hosted servers give. */
+/** An account that owns an empty database and is no superuser, as hosted servers provide it. */
 export interface PlainAccount {
   name: string
-  /** Of its database, under this account. */
+  /** The address of its database, under this account. */
   url: string
-  /** Runs statements there as an administrator. */
+  /** Runs statements in the database as an administrator. */
   administer(statements: string): Promise<void>
   /** Runs `work` in a session with the account's own rights. */
   itself<T>(work: (client: pg.Client) => Promise<T>): Promise<T>
-  /** Lets the account act as the roles of the service. @param inherits whether it has their rights unasked */
+  /**
+   * Lets the account act as the roles of the service.
+   * @param inherits whether it has their rights without `SET ROLE`
+   */
   grantRoles(inherits: boolean): Promise<void>
   /** Makes another empty database of the account. @returns its address */
   another(): Promise<string>
 }
 
-/** Makes an account that may act as the roles of the service, and inherits nothing of them. */
+/** Makes an account that may act as the roles of the service, and inherits none of their rights. */
 export async function createPlainAccount(): Promise<PlainAccount> {
   const { url: serverUrl, run } = inject('testServer')
   const name = `plain_${process.pid}_${randomInt(2 ** 40)}`

@@ -9,7 +9,7 @@ import {
 import * as engine from '@prisma/schema-engine-wasm/schema_engine_bg'
 
 /**
- * The SQL that makes what a Prisma schema describes, in an empty database.
+ * Writes the SQL that makes the tables of a Prisma schema in an empty database.
  * @throws Error with Prisma's explanation of a mistake in the schema
  */
 export async function sqlOfSchema(schema: string): Promise<string> {
@@ -25,7 +25,7 @@ export async function sqlOfSchema(schema: string): Promise<string> {
   return stdout ?? ''
 }
 
-/** Of the WebAssembly interface, which TypeScript only declares for browsers. */
+/** TypeScript declares this part of the WebAssembly interface for browsers only. */
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array) => object
   Instance: new (module: object, imports: object) => { exports: object }

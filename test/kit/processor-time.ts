@@ -1,5 +1,5 @@
-// Tests measure work by the processor time that it takes: other programs on the machine make every time of
-// the clock longer.
+// Tests measure work by its processor time, because other programs on the machine lengthen every time by the
+// clock.
 
 /** Milliseconds of processor time that this thread has taken, in steps of up to 4 ms. */
 export function threadMs(): number {

@@ -11,7 +11,7 @@ import { eventuallyGives } from './eventually.ts'
 const root = join(import.meta.dirname, '../..')
 const bin = join(root, 'node_modules/.bin')
 
-/** What `npm start` gives node: a small young generation keeps a busy service below 400 MB. */
+/** The options that `npm start` gives node: a small young generation keeps a busy service below 400 MB. */
 export const startOptions: readonly string[] = readStartOptions()
 
 function readStartOptions(): string[] {
@@ -29,13 +29,13 @@ export interface Home {
   url: string
   operatorsUrl: string
   environment: Record<string, string>
-  /** Once nothing works in it any more. */
+  /** Removes the folder, once no process uses it any more. */
   remove(): Promise<void>
 }
 
 export async function newHome(more: Record<string, string> = {}): Promise<Home> {
   const dir = mkdtempSync(join(tmpdir(), 'merchant-payments-home-'))
-  // PostgreSQL runs under another account where the tests run as root.
+  // PostgreSQL runs under another account when the tests run as root.
   chmodSync(dir, 0o755)
   const [port, operatorsPort] = [await freePort(), await freePort()]
   const dataDir = join(dir, 'data')
@@ -63,7 +63,7 @@ export async function newHome(more: Record<string, string> = {}): Promise<Home> 
   }
 }
 
-/** Below 32768: above it the system gives ports to whoever connects somewhere. */
+/** Below 32768: above it the system gives ports to outgoing connections. */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = 15_000 + Math.floor(Math.random() * 17_000)
@@ -82,15 +82,15 @@ async function freePort(): Promise<number> {
 /** A service that runs as a process of its own. */
 export interface Running {
   child: ChildProcess
-  /** What the first screen says. */
+  /** The text of the first screen. */
   screen: string
-  /** What it said on standard error so far: its log. */
+  /** Its standard error so far: its log. */
   errors(): string
-  /** Ends it with a signal. @returns its exit code, null where the signal ended it */
+  /** Ends the program with a signal. @returns its exit code, null where the signal ended it */
   end(signal: NodeJS.Signals): Promise<number | null>
-  /** The same to npm, the service and its simulator at once, as Ctrl-C in a terminal does. */
+  /** Sends the signal to npm, the service and its simulator at once, as Ctrl-C in a terminal does. */
   endGroup(signal: NodeJS.Signals): Promise<number | null>
-  /** Leaves nothing of it, whatever went wrong. */
+  /** Ends all processes of the group, after any failure. */
   destroy(): void
 }
 
@@ -138,7 +138,7 @@ export async function startProgram(
       try {
         if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
       } catch {
-        // The whole group is gone already, as it should be.
+        // The whole group ended already, as it should.
       }
     },
   }
@@ -150,7 +150,7 @@ export interface EndedProgram {
   stderr: string
 }
 
-/** Runs a command in the project's folder to its end, whatever its exit code. */
+/** Runs a command in the project's folder to its end, with any exit code. */
 export async function run(
   home: Home,
   program: string,
@@ -171,9 +171,13 @@ export async function run(
   }
 }
 
-/** A command that runs until it is told to end. */
+/** A command that runs until the test ends it. */
 export interface ProgramCommand {
-  /** Waits until it has said something. @returns all that it said. @throws Error with that where it ended */
+  /**
+   * Waits until the output matches.
+   * @returns the whole output.
+   * @throws Error with the output where the command ended before
+   */
   said(pattern: RegExp): Promise<string>
   /** @returns its exit code */
   end(signal: NodeJS.Signals): Promise<number | null>
@@ -209,7 +213,7 @@ export function startCommand(home: Pick<Home, 'environment'>, args: readonly str
 export const admin = (home: Home, ...args: string[]): Promise<EndedProgram> =>
   run(home, 'node', ['src/cli.ts', ...args])
 
-/** What of this service is still alive: PostgreSQL, the simulator, itself. */
+/** Lists the living processes of this service: PostgreSQL, the simulator, the service. */
 export function processesOf(home: Home): Promise<string[]> {
   return processesIn(home.dataDir)
 }
@@ -240,7 +244,7 @@ export async function call(
   return { status: answer.status, body: await answer.json() }
 }
 
-/** Signs in with a key, for the usual scopes or for these. @returns the headers that carry the token */
+/** Signs in with a key, for the usual scopes or the given ones. @returns the headers that carry the token */
 export async function signIn(
   home: Home,
   key: string,
@@ -253,7 +257,7 @@ export async function signIn(
   return { Authorization: `Bearer ${body['data'].token}` }
 }
 
-/** What `merchant create --json` prints. */
+/** The output of `merchant create --json`. */
 export interface MadeMerchant {
   merchant_id: number
   api_key: string

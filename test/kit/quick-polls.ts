@@ -3,8 +3,8 @@ import type * as schedule from '../../src/requests/schedule.ts'
 type Schedule = typeof schedule
 
 /**
- * The schedule of questions for tests that wait for an outcome: who sends no callbacks is asked after a tenth
- * of the time. (The schedule itself: `test/requests/schedule.test.ts`.)
+ * The schedule of questions for tests that wait for an outcome: an operator without callbacks is asked after
+ * a tenth of the time. (The schedule itself: `test/requests/schedule.test.ts`.)
  */
 export function quickPolls(real: Schedule): Schedule {
   const sooner = <Rest extends unknown[]>(

@@ -22,7 +22,7 @@ export interface Disbursement {
   merchantId: number
 }
 
-/** One that is on record and was not sent. */
+/** Records a disbursement that was not sent. */
 export async function begun(
   subject: DisbursementSubject,
   { merchant, ...more }: { merchant?: SignedInMerchant; refundOf?: bigint } = {},
@@ -55,7 +55,7 @@ export async function take({ requestId }: Disbursement): Promise<OpenRequest> {
   return request
 }
 
-/** The first send, and what the operator answers. */
+/** Plays the first send and the operator's answer to it. */
 export async function send(it: Disbursement, outcome: InitiateOutcome) {
   script.disburse = [outcome]
   const request = { ...(await take(it)), state: 'sending' as const, checkCount: 0 }
@@ -63,7 +63,7 @@ export async function send(it: Disbursement, outcome: InitiateOutcome) {
   return sendRequest(scripted.services, request, 'interactive', deadlineIn(10_000))
 }
 
-/** The schedule's turn: the operator is asked, or the request is sent again. */
+/** Plays a turn of the schedule: the operator is asked, or the request is sent again. */
 export async function turn(
   it: Disbursement,
   outcomes: { query?: QueryOutcome[]; disburse?: InitiateOutcome[] },
@@ -90,12 +90,12 @@ export async function stateOf({ subject, id, merchantId }: Disbursement) {
   return { ...rows[0], held: `${available} + ${reserved}` }
 }
 
-/** What its merchant's books lack. */
+/** The problems of its merchant's books. */
 export function complaints({ merchantId }: Disbursement): Promise<string[]> {
   return problemsOf(scripted.pool, merchantId)
 }
 
-/** What is logged as an error while `work` runs. */
+/** Collects the errors that are logged while `work` runs. */
 export async function errorsDuring(work: () => Promise<unknown>): Promise<string[]> {
   const log = vi.spyOn(scripted.services.log, 'error')
   try {
@@ -106,7 +106,7 @@ export async function errorsDuring(work: () => Promise<unknown>): Promise<string
   }
 }
 
-/** Our own account at the operator does not cover it. */
+/** The answer where our own account at the operator does not cover the payment. */
 export const floatEmpty: NotSent = {
   kind: 'not_sent',
   cause: 'float_empty',

@@ -36,12 +36,12 @@ interface Scripted {
   /** Moves the service's time, in code and database. */
   clock: SandboxClock
   services: Services
-  /** A new one for each test. */
+  /** A new merchant for each test. */
   merchant: SignedInMerchant
 }
 export const scripted = {} as Scripted
 
-/** An operator that answers what the test says, and notes what it was asked. */
+/** An operator that gives the answers of the test, and records its questions. */
 export const script = {
   collect: [] as InitiateOutcome[],
   disburse: [] as InitiateOutcome[],
@@ -80,7 +80,7 @@ function next<T>(answers: T[]): T {
   return answer
 }
 
-/** Sets the scene for the tests of a file. */
+/** Opens the service and the scripted operator for the tests of a file. */
 export function useScriptedOperator(): void {
   beforeAll(async () => {
     const db = await createTestDatabase()
@@ -154,7 +154,7 @@ export interface Opened {
   correlationId: string
 }
 
-/** A collection that `collect` is about to send. */
+/** Makes a collection that `collect` is about to send. */
 export async function fresh(): Promise<Opened & { request: OpenRequest }> {
   const opened = await openCollection(scripted.pool, scripted.merchant)
   const request = await claim(opened)
@@ -198,7 +198,7 @@ export async function stands({ transactionId }: Opened) {
   }
 }
 
-/** Between these, jitter and a moment of running included. */
+/** Matches a number of seconds between these two, with room for jitter and a moment of running. */
 export function seconds(from: number, to = from) {
   return {
     asymmetricMatch: (value: unknown) =>
@@ -226,7 +226,7 @@ export async function ask(opened: Opened, ...outcomes: QueryOutcome[]) {
   return checkRequest(scripted.services, await claim(opened))
 }
 
-/** The process dies after its next batched commit. */
+/** Kills the process after its next batched commit. */
 export function killSecondCommit() {
   const { batches } = scripted.services
   const run = batches.run.bind(batches)
@@ -238,7 +238,7 @@ export function killSecondCommit() {
 
 export const day = 24 * hour
 
-/** A collection whose first answer was lost, of this age. */
+/** Makes a collection of this age whose first answer was lost. */
 export async function doubtful(ageMs: number): Promise<Opened> {
   const opened = await fresh()
   script.collect = [says.unknown]

@@ -2,8 +2,8 @@ import { credentialFreshMs } from '../../src/identity/credentials.ts'
 import { limits } from '../../src/shared/limits.ts'
 
 /**
- * Finds upper bounds below 1,000 ms of differences of the clock: a busy machine breaks them. The difference
- * is written in `expect(...)`, or was given a name before. A ratio of two times is not one.
+ * Finds upper bounds below 1,000 ms on differences of the clock: a busy machine breaks them. The difference
+ * is in `expect(...)`, or has a name from before. A ratio of two times is none.
  */
 export function shortTimes(text: string): string[] {
   const now = String.raw`(?:performance|Date)\.now\(\) -`
@@ -18,7 +18,7 @@ export function shortTimes(text: string): string[] {
   )
 }
 
-/** What a bound of one or two numbers comes to, each of them written out or named here; else infinite. */
+/** The value of a bound of one or two numbers, each written out or named in the file; else infinite. */
 function milliseconds(bound: string): number {
   const [, name = '', digits, operator, by = ''] =
     /^(?:(?:limits\.)?([a-z]\w+)|([\d_]+))(?: ([*/+]) ([\d_.]+))?$/.exec(bound) ?? []

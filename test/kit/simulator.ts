@@ -24,7 +24,7 @@ export interface SimulatorAnswer {
   body: Json
 }
 
-/** A simulator with the ways in that tests use; ends with `await using`. */
+/** A simulator with functions that tests use; ends with `await using`. */
 export interface SimulatorBench extends AsyncDisposable {
   simulator: Simulator
   url: string
@@ -39,14 +39,14 @@ export async function openBench(options: SimulatorOptions = {}): Promise<Simulat
   return { simulator, ...controls(simulator.url), [Symbol.asyncDispose]: () => simulator.close() }
 }
 
-/** Puts a fault in force. @returns what the control interface says of it */
+/** Puts a fault in force. @returns the answer of the control interface */
 export async function addFault(bench: SimulatorBench, effect: EffectName, body: object = {}): Promise<Json> {
   const answer = await bench.control('POST', '/faults', { effect, ...body })
   if (answer.status !== 201) throw new Error(JSON.stringify(answer.body))
   return answer.body
 }
 
-/** The control interface of any simulator, one in another process too. */
+/** The control interface of any simulator, also one in another process. */
 export function controls(url: string): Pick<SimulatorBench, 'url' | 'control' | 'advance'> {
   const control = (method: string, path: string, body?: object) =>
     send(url, method, `/_sim${path}`, { 'x-control-token': controlToken }, body)
@@ -182,7 +182,7 @@ export interface Received {
   body: Json
 }
 
-/** A server that operators call back; it answers 204, or what `answers` says first. */
+/** Starts a server that operators call back; it answers 204, unless `answers` has another answer first. */
 export async function openReceiver() {
   const received: Received[] = []
   const answers: number[] = []
@@ -206,7 +206,7 @@ export async function openReceiver() {
     url,
     received,
     answers,
-    /** Waits until so many calls have come, and gives the newest of them. */
+    /** Waits until so many calls have come, and returns the newest of them. */
     async call(count: number): Promise<Received> {
       while (received.length < count) await new Promise<void>((resolve) => arrived.push(resolve))
       return received[count - 1] as Received

@@ -27,7 +27,9 @@ export function importsOf(path: string, text: string): string[] {
     .map((specifier) => posix.join(posix.dirname(path), specifier))
 }
 
-/** What stands in the import and export statements of a file, type imports and dynamic ones included. */
+/**
+ * The modules that the import and export statements of a file name, type imports and dynamic ones included.
+ */
 export function specifiersOf(text: string): string[] {
   const statement =
     /^(?:import|export)\b[^'"`]*?\bfrom\s*(['"])(.+?)\1|^import\s*(['"])(.+?)\3|\bimport\(\s*(['"])(.+?)\5/gm

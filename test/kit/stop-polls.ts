@@ -1,6 +1,6 @@
 import { onTestFinished, vi } from 'vitest'
 
-/** Lets no `setInterval` fire until the test ends: what a poll would find must be found without it. */
+/** Stops every `setInterval` until the test ends, to show that the result does not depend on polling. */
 export function stopPolls(): void {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())

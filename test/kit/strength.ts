@@ -1,7 +1,9 @@
-/** Whether this is `npm run test:long`, where searches for bugs run at their full length. */
+/** Whether this is `npm run test:long`, where random searches run at their full length. */
 const isLong = process.env['TEST_STRENGTH'] === 'long'
 
-/** How much a search does: little in `npm test`, so that it ends soon, and all of it in `.ci/run`. */
+/**
+ * The size of a random search: small in `npm test`, so that it ends soon, and full in `npm run test:long`.
+ */
 export function strength<T>(usual: T, long: T): T {
   return isLong ? long : usual
 }

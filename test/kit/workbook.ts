@@ -1,8 +1,8 @@
 import { zipOf } from '../../src/http/import/zip.ts'
 
-/** What a workbook of a test is made of; each part can be put in by hand. */
+/** The parts of a test workbook; each part can be replaced. */
 export interface Workbook {
-  /** The rows of its sheet, as they stand in its XML. */
+  /** The rows of its sheet, as XML. */
   rows?: string
   sheet?: string
   texts?: string
@@ -11,7 +11,7 @@ export interface Workbook {
   parts?: Record<string, string>
 }
 
-/** An XLSX file as spreadsheets write it. */
+/** Writes an XLSX file as spreadsheets do. */
 export function workbook({ rows = '', texts = '', styles = '', parts = {}, ...more }: Workbook): Buffer {
   const { sheets = '<sheet name="a" r:id="r1"/>', sheet = sheetOf(rows) } = more
   return zipOf({
@@ -36,10 +36,10 @@ export function text(value: string, at = ''): string {
   return `<c${at && ` r="${at}"`} t="inlineStr"><is><t>${value}</t></is></c>`
 }
 
-/** The line of the titles. */
+/** The row of titles. */
 export const titles = `<row r="1">${text('nom')}${text('numéro')}${text('montant')}</row>`
 
-/** A line of a recipient: its cells as they stand in XML. */
+/** A row of a recipient: its cells as XML. */
 export function line(number: number, amount: string, account = '<c><v>70000001</v></c>', more = ''): string {
   return `<row r="${number}"${more}>${text('Awa')}${account}${amount}</row>`
 }

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import { roleNames, roles } from '../../src/identity/roles.ts'
-import { knowHolder, makeMember, type TestMember } from '../kit/members.ts'
+import { nameHolder, makeMember, type TestMember } from '../kit/members.ts'
 import { openTestAccess } from '../kit/merchants.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import { balanceOf, fundedMerchant, problemsOf } from '../kit/money.ts'
@@ -20,7 +20,7 @@ const person = (merchantId: number, role: (typeof roleNames)[number] = 'finance'
 
 async function shopAsking(required: number) {
   const merchant = await fundedMerchant(pool, 100_000n)
-  await knowHolder(db.owner, access, merchant.merchantId)
+  await nameHolder(db.owner, access, merchant.merchantId)
   await db.owner.query(
     'UPDATE merchant SET payouts_require_approval = true, approvals_required = $2 WHERE id = $1',
     [merchant.merchantId, required],

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { cancelBatchesOf } from '../../src/resources/batches/cancel-all.ts'
-import { knowHolder, makeMember, type TestMember } from '../kit/members.ts'
+import { nameHolder, makeMember, type TestMember } from '../kit/members.ts'
 import { deactivate, openTestAccess } from '../kit/merchants.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import { balanceOf, eventTypes, fundedMerchant, problemsOf } from '../kit/money.ts'
@@ -27,7 +27,7 @@ const person = (merchantId: number) => makeMember(access, merchantId, 'finance')
 
 async function shopAsking(required: number) {
   const merchant = await fundedMerchant(pool, 100_000n)
-  await knowHolder(db.owner, access, merchant.merchantId)
+  await nameHolder(db.owner, access, merchant.merchantId)
   await db.owner.query(
     'UPDATE merchant SET payouts_require_approval = true, approvals_required = $2 WHERE id = $1',
     [merchant.merchantId, required],

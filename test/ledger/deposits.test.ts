@@ -18,7 +18,7 @@ import {
   entriesOf,
   openDeposit,
   requestOf,
-  setAside,
+  reserveByHand,
   settleDeposits,
   watchAvailable,
   writtenRows,
@@ -349,7 +349,7 @@ describe('a deposit ends', () => {
     async (from, to) => {
       const merchant = await fundedMerchant(pool, 5_000n)
       const id = await insertWith(merchant.merchantId, from)
-      await setAside(db.owner, merchant.merchantId, originOf(id), 5_000n)
+      await reserveByHand(db.owner, merchant.merchantId, originOf(id), 5_000n)
       const may = from === 'processing' && (to === 'success' || to === 'failed')
       expect(await settleDeposits(pool, [{ id, to }])).toEqual([{ moved: may, status: may ? to : from }])
       expect(await entriesOf(pool, originOf(id))).toHaveLength(may ? 2 : 1)

@@ -6,7 +6,7 @@ import { cancelPayoutsOf } from '../../src/resources/payouts/cancel-all.ts'
 import { deactivate } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { balanceOf, eventTypes, fundedMerchant, problemsOf } from '../kit/money.ts'
-import { approveByHand, openPayout, setAside, settlePayouts } from '../kit/money-out.ts'
+import { approveByHand, openPayout, reserveByHand, settlePayouts } from '../kit/money-out.ts'
 
 let db: TestDatabase
 let pool: pg.Pool
@@ -32,7 +32,7 @@ async function insertWith(status: string, approval = 'not_required'): Promise<bi
     [merchantId, status, approval, status === 'completed' ? 5_000n : null],
   )
   const id = rows[0]?.id ?? 0n
-  await setAside(db.owner, merchantId, `payout:${id}`, 5_000n)
+  await reserveByHand(db.owner, merchantId, `payout:${id}`, 5_000n)
   return id
 }
 const codeOf = (change: Promise<unknown>) =>

@@ -8,18 +8,18 @@ import type { MoneyModel } from './model-out.ts'
 import { compare, find, type ModelItem, readItems } from './payment-states.ts'
 import { contextOf, type Treatment, type SimulationEnvironment } from './environment.ts'
 
-/** The service under test, and what one run has made in it. */
+/** The service under test, and the payments that one run made in it. */
 export interface RealOut {
   environment: SimulationEnvironment
   services: Services
   merchants: readonly SignedInMerchant[]
-  /** The operator's names of what it was asked for. */
+  /** The items of the model by the operator's names of them. */
   names: Map<string, ModelItem>
 }
 
 export type OutCommand = fc.AsyncCommand<MoneyModel, RealOut>
 
-/** A command that compares model and service when it is done. */
+/** Makes a command that compares model and service at its end. */
 export function command(words: string, act: (model: MoneyModel, real: RealOut) => Promise<void>): OutCommand {
   return {
     check: () => true,
@@ -34,32 +34,32 @@ export function command(words: string, act: (model: MoneyModel, real: RealOut) =
   }
 }
 
-/** What went over the wire since the command began, in its order. */
-export async function learn(model: MoneyModel, real: RealOut): Promise<void> {
+/** Applies the exchanges since the command began to the model, in their order. */
+export async function applyAnswer(model: MoneyModel, real: RealOut): Promise<void> {
   for (const exchange of real.environment.operator.log) {
     const { correlationId } = exchange
-    const item = real.names.get(correlationId) ?? (await named(model, real, correlationId))
-    const wrong = 'kind' in item ? model.learnOut(item, exchange) : model.learn(item, exchange)
+    const item = real.names.get(correlationId) ?? (await findByNewName(model, real, correlationId))
+    const wrong = 'kind' in item ? model.applyAnswerOut(item, exchange) : model.applyAnswer(item, exchange)
     expect(wrong).toBe(null)
   }
 }
 
-/** What the operator knows by a name that is new. */
-async function named(model: MoneyModel, real: RealOut, correlationId: string): Promise<ModelItem> {
+/** Finds the item of the model that has this new name at the operator. */
+async function findByNewName(model: MoneyModel, real: RealOut, correlationId: string): Promise<ModelItem> {
   const row = (await readItems(real)).find((each) => each.name === correlationId)
   const item = [...model.payments, ...model.outs].find((each) => row && find([row], each))
-  if (!item) throw new Error('the operator was asked about what nobody began')
+  if (!item) throw new Error('the operator was asked about a payment that no command began')
   real.names.set(correlationId, item)
   return item
 }
 
 export async function idOf(real: RealOut, item: ModelItem): Promise<bigint> {
   const row = find(await readItems(real), item)
-  if (!row) throw new Error('it is not there')
+  if (!row) throw new Error('the item is not in the database')
   return BigInt(row.id)
 }
 
-/** A merchant calls a verb. @returns the status, or the code of the refusal */
+/** Calls a verb as a merchant. @returns the status, or the code of the refusal */
 export async function call(
   real: RealOut,
   at: number,

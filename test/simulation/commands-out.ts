@@ -8,21 +8,30 @@ import { sendDuePayouts } from '../../src/resources/payouts/send.ts'
 import { collect } from '../../src/resources/transactions/collect.ts'
 import { deposit } from '../../src/resources/transactions/deposit.ts'
 import { refundTransaction } from '../../src/resources/transactions/refund.ts'
-import { call, type OutCommand, command, idOf, learn, listed, paymentOf, type RealOut } from './acts-out.ts'
+import {
+  call,
+  type OutCommand,
+  command,
+  idOf,
+  applyAnswer,
+  listed,
+  paymentOf,
+  type RealOut,
+} from './acts-out.ts'
 import type { ModelPayment } from './model.ts'
 import type { ModelOut, MoneyModel } from './model-out.ts'
 import { find, forgetPauses, type ModelItem, readItems } from './payment-states.ts'
 import { openNode, type Treatment, treatments } from './environment.ts'
 
-const who = fc.nat(1)
-const which = fc.nat(9)
+const merchantIndex = fc.nat(1)
+const itemIndex = fc.nat(9)
 const treatment = fc.constantFrom<Treatment>(...treatments, 'floatless')
 const amount = fc.integer({ min: 1_000, max: 6_000 }).map(BigInt)
 
 /** A merchant asks a customer for money. */
 const collects = fc
   .record({
-    who,
+    merchantIndex,
     reference: fc.constantFrom('a', 'b', 'c', 'd'),
     amount,
     treatment: paysOrWaits(),
@@ -30,18 +39,18 @@ const collects = fc
   .map(collectCommand)
 
 function collectCommand(input: {
-  who: number
+  merchantIndex: number
   reference: string
   amount: bigint
   treatment: Treatment
 }): OutCommand {
   return command(`collect ${listed(input)}`, async (model, real) => {
     const { reference, treatment: how } = input
-    const isTaken = model.isTaken('deposit', input.who, reference)
-    const answer = await call(real, input.who, how, (ctx) => collect(ctx, paymentOf(input)))
+    const isTaken = model.isTaken('deposit', input.merchantIndex, reference)
+    const answer = await call(real, input.merchantIndex, how, (ctx) => collect(ctx, paymentOf(input)))
     if (isTaken) return expect(answer).toBe('DUPLICATE_REFERENCE')
-    const payment = model.begin(input.who, reference, input.amount)
-    await learn(model, real)
+    const payment = model.begin(input.merchantIndex, reference, input.amount)
+    await applyAnswer(model, real)
     expect(answer).toBe(payment.status === 'failed' ? 'PAYMENT_REFUSED' : payment.status)
   })
 }
@@ -53,7 +62,7 @@ function paysOrWaits() {
 /** A merchant pays a customer. */
 const deposits = fc
   .record({
-    who,
+    merchantIndex,
     reference: fc.constantFrom('c', 'd', 'e', 'f', 'g'),
     amount,
     treatment,
@@ -61,15 +70,17 @@ const deposits = fc
   .map(depositCommand)
 
 function depositCommand(input: {
-  who: number
+  merchantIndex: number
   reference: string
   amount: bigint
   treatment: Treatment
 }): OutCommand {
   return command(`deposit ${listed(input)}`, async (model, real) => {
-    const isTaken = model.isTaken('deposit', input.who, input.reference)
-    const isShort = model.worth(input.who) < input.amount
-    const answer = await call(real, input.who, input.treatment, (ctx) => deposit(ctx, paymentOf(input)))
+    const isTaken = model.isTaken('deposit', input.merchantIndex, input.reference)
+    const isShort = model.worth(input.merchantIndex) < input.amount
+    const answer = await call(real, input.merchantIndex, input.treatment, (ctx) =>
+      deposit(ctx, paymentOf(input)),
+    )
     if (isTaken) return expect(answer).toBe('DUPLICATE_REFERENCE')
     if (isShort) return expect(answer).toBe('INSUFFICIENT_BALANCE')
     await depositBegan(model, real, model.deposit({ ...input, refundOf: null }), answer)
@@ -77,14 +88,14 @@ function depositCommand(input: {
 }
 
 async function depositBegan(model: MoneyModel, real: RealOut, made: ModelOut, answer: string): Promise<void> {
-  await learn(model, real)
+  await applyAnswer(model, real)
   expect(answer).toBe(made.status === 'failed' ? 'PAYMENT_REFUSED' : made.status)
 }
 
 /** A merchant gives a payment back: all that is left of it, or a part. */
 const refunds = fc
   .record({
-    at: which,
+    at: itemIndex,
     part: fc.constantFrom<bigint | null>(null, null, null, 1_000n, 2_500n, 500n),
     treatment: fc.oneof(treatment, fc.constantFrom<Treatment>('normal', 'instant')),
   })
@@ -104,11 +115,13 @@ function refundCommand(input: { at: number; part: bigint | null; treatment: Trea
       reference,
       ...(input.part !== null && { amount: input.part }),
     }
-    const answer = await call(real, original.who, input.treatment, (ctx) => refundTransaction(ctx, raw))
+    const answer = await call(real, original.merchantIndex, input.treatment, (ctx) =>
+      refundTransaction(ctx, raw),
+    )
     if (expected) return expect(answer).toBe(expected)
-    const { who: merchant } = original
+    const { merchantIndex: merchant } = original
     const made = model.deposit({
-      who: merchant,
+      merchantIndex: merchant,
       reference,
       amount: asked,
       refundOf: original,
@@ -125,13 +138,13 @@ function refusalOf(
   if (original.status !== 'success') return 'NOT_REFUNDABLE'
   if (asked > left || asked === 0n) return 'REFUND_TOO_LARGE'
   if (asked < 1_000n && asked < left) return 'INVALID_INPUT'
-  return model.worth(original.who) < asked ? 'INSUFFICIENT_BALANCE' : null
+  return model.worth(original.merchantIndex) < asked ? 'INSUFFICIENT_BALANCE' : null
 }
 
 /** A merchant withdraws money, now or later. */
 const payouts = fc
   .record({
-    who,
+    merchantIndex,
     reference: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
     amount,
     inSeconds: fc.constantFrom(null, null, 30, 3_001, 50_001),
@@ -139,17 +152,17 @@ const payouts = fc
   .map(payoutCommand)
 
 function payoutCommand(input: {
-  who: number
+  merchantIndex: number
   reference: string
   amount: bigint
   inSeconds: number | null
 }): OutCommand {
   return command(`payout ${listed(input)}`, async (model, real) => {
     const { reference, inSeconds } = input
-    const isTaken = model.isTaken('payout', input.who, reference)
-    const isShort = inSeconds === null && model.worth(input.who) < input.amount
+    const isTaken = model.isTaken('payout', input.merchantIndex, reference)
+    const isShort = inSeconds === null && model.worth(input.merchantIndex) < input.amount
     const at = inSeconds === null ? null : real.environment.clock.now().getTime() + inSeconds * 1_000
-    const answer = await call(real, input.who, 'normal', async (ctx) => {
+    const answer = await call(real, input.merchantIndex, 'normal', async (ctx) => {
       await createPayout(ctx, {
         amount: input.amount,
         destinationPhone: '70000001',
@@ -163,18 +176,18 @@ function payoutCommand(input: {
     if (isShort) return expect(answer).toBe('INSUFFICIENT_BALANCE')
     expect(answer).toBe('made')
     const sendAt = inSeconds === null ? null : model.now + inSeconds * 1_000
-    model.payout({ who: input.who, reference, amount: input.amount, sendAt })
+    model.payout({ merchantIndex: input.merchantIndex, reference, amount: input.amount, sendAt })
   })
 }
 
-/** A merchant thinks better of a payout. */
+/** A merchant cancels a payout. */
 function cancelCommand(at: number): OutCommand {
   return command(`cancel(${at})`, async (model, real) => {
     const all = model.outs.filter(({ kind }) => kind === 'payout')
     const out = all[at % Math.max(1, all.length)]
     if (!out) return
     const id = await idOf(real, out)
-    const answer = await call(real, out.who, 'normal', async (ctx) => {
+    const answer = await call(real, out.merchantIndex, 'normal', async (ctx) => {
       await cancelPayout(ctx, id)
       return { status: 'cancelled' }
     })
@@ -182,19 +195,19 @@ function cancelCommand(at: number): OutCommand {
   })
 }
 
-/** What the job does when it is woken. */
+/** Runs the job that sends due payouts. */
 function sendDue(how: Treatment): OutCommand {
   return command(`send(${how})`, async (model, real) => {
     real.environment.operator.treatment = how
     await sendDuePayouts(real.services, 'OperatorA')
-    const begun = model.beginDue()
-    await learn(model, real)
-    expect(begun.filter(({ sends }) => sends !== 1)).toEqual([])
+    const beginPayment = model.beginDue()
+    await applyAnswer(model, real)
+    expect(beginPayment.filter(({ sends }) => sends !== 1)).toEqual([])
   })
 }
 
-/** Something about what the operator was asked for. */
-function about(
+/** A command about an item that the operator was asked for. */
+function aboutItem(
   what: string,
   at: number,
   act: (item: ModelItem, name: string, model: MoneyModel, real: RealOut) => Promise<void>,
@@ -206,22 +219,26 @@ function about(
   })
 }
 
-/** A person answers, or the operator makes up its mind, however late. */
+/** The customer or the operator decides, however late. */
 function decide(at: number, state: 'paid' | 'declined'): OutCommand {
-  return about(state, at, async (_item, name, _model, { environment }) => {
+  return aboutItem(state, at, async (_item, name, _model, { environment }) => {
     const operation = environment.operator.operations.get(name)
     if (operation?.state === 'prompting') operation.state = state
   })
 }
 
-/** The operator gives the money back; whether it says so is its affair. */
-function takeBack(at: number, tells: boolean): OutCommand {
-  return about(tells ? 'taken back, and told ' : 'taken back ', at, async (item, name, model, real) => {
-    const operation = real.environment.operator.operations.get(name)
-    if (operation?.state !== 'paid') return
-    operation.state = 'reversed'
-    if (tells) await report(item, name, 'back', model, real)
-  })
+/** The operator gives the money back, with or without a callback. */
+function takeBack(at: number, callsBack: boolean): OutCommand {
+  return aboutItem(
+    callsBack ? 'taken back, with a callback ' : 'taken back ',
+    at,
+    async (item, name, model, real) => {
+      const operation = real.environment.operator.operations.get(name)
+      if (operation?.state !== 'paid') return
+      operation.state = 'reversed'
+      if (callsBack) await report(item, name, 'back', model, real)
+    },
+  )
 }
 
 const claims = {
@@ -231,9 +248,9 @@ const claims = {
   reversed: 'reversed',
 } as const
 
-/** The operator reports: the `nth` time, in whatever order, and as often as it likes. */
+/** The operator calls back for the `nth` time, in any order, any number of times. */
 function callback(at: number, nth: number): OutCommand {
-  return about(`callback ${nth} `, at, (item, name, model, real) =>
+  return aboutItem(`callback ${nth} `, at, (item, name, model, real) =>
     report(item, name, String(nth), model, real),
   )
 }
@@ -247,14 +264,11 @@ async function report(
 ) {
   const dedupeKey = `${name}:${nth}`
   const says = claims[environment.operator.operations.get(name)?.state ?? 'prompting']
-  const told = {
+  const kept = await recordCallback(environment.pool, {
     provider: 'OperatorA',
     dedupeKey,
     body: '{}',
     requestId: null,
-  } as const
-  const kept = await recordCallback(environment.pool, {
-    ...told,
     correlationId: name,
     says,
   })
@@ -264,7 +278,7 @@ async function report(
   item.isDue ||= kept.isNew && !(isSettled && says === 'settled')
 }
 
-/** The job that asks about what is due. What a callback made due is asked about for certain. */
+/** Runs the job that asks about due requests. A request that a callback made due must be asked about. */
 async function resolve(model: MoneyModel, real: RealOut): Promise<void> {
   await forgetPauses(real)
   const job = serviceJobs(real.services).find(({ name }) => name === resolveJob('OperatorA'))
@@ -279,12 +293,12 @@ async function resolve(model: MoneyModel, real: RealOut): Promise<void> {
       if (item.isDue) expect(asked).toContain(item)
       continue
     }
-    // Who is gone is looked at when the schedule says so, and nobody is asked: only the record tells.
+    // The job gives up an item without a question, when the schedule reaches it: only its status tells.
     if (!item.isDue && find(states, item)?.status !== 'failed') continue
     if ('kind' in item) model.giveUpOut(item)
     else model.giveUp(item)
   }
-  await learn(model, real)
+  await applyAnswer(model, real)
 }
 
 function advance(seconds: number): OutCommand {
@@ -300,33 +314,33 @@ function operatorIs(isDown: boolean): OutCommand {
   })
 }
 
-/** Whatever was in memory is gone: another process goes on. */
+/** Replaces the node by a new one, which loses the memory of the first. */
 const restart = command('restart', async (_model, real) => {
   real.services = openNode(real.environment)
 })
 
-/** What stories need most. */
+/** Makes a command likelier, because most histories need it. */
 function often<T>(arbitrary: T): [T, T, T] {
   return [arbitrary, arbitrary, arbitrary]
 }
 
-/** Where runs set out from: money that came in, and some of it on its way out. */
+/** The first commands of a run: money that comes in, and some of it on its way out. */
 export const openings: fc.Arbitrary<OutCommand>[] = [collects, fc.oneof(deposits, refunds), payouts]
 
-/** Everything that can happen to money, by whoever does it. */
-export const everything: fc.Arbitrary<OutCommand>[] = [
+/** All commands: everything that a merchant, a customer, the operator or a job does to money. */
+export const allCommands: fc.Arbitrary<OutCommand>[] = [
   collects,
   ...often(deposits),
   ...often(refunds),
   ...often(payouts),
-  which.map(cancelCommand),
+  itemIndex.map(cancelCommand),
   ...often(fc.oneof(treatment, fc.constantFrom<Treatment>('vanished', 'unsent')).map(sendDue)),
-  ...often(which.map((at) => decide(at, 'paid'))),
-  which.map((at) => decide(at, 'declined')),
-  ...often(fc.tuple(which, fc.boolean()).map(([at, tells]) => takeBack(at, tells))),
-  ...often(fc.tuple(which, fc.nat(2)).map(([at, nth]) => callback(at, nth))),
-  which.map((at) =>
-    about('stale', at, async (_item, name, _model, { environment }) => {
+  ...often(itemIndex.map((at) => decide(at, 'paid'))),
+  itemIndex.map((at) => decide(at, 'declined')),
+  ...often(fc.tuple(itemIndex, fc.boolean()).map(([at, callsBack]) => takeBack(at, callsBack))),
+  ...often(fc.tuple(itemIndex, fc.nat(2)).map(([at, nth]) => callback(at, nth))),
+  itemIndex.map((at) =>
+    aboutItem('stale', at, async (_item, name, _model, { environment }) => {
       environment.operator.stale.add(name)
     }),
   ),
@@ -336,7 +350,7 @@ export const everything: fc.Arbitrary<OutCommand>[] = [
   fc.constant(restart),
 ]
 
-/** At the end nothing stays undecided: the operator is back, and days later everything is over. */
+/** Ends a run: the operator is back, and days later nothing is undecided. */
 export async function finish(model: MoneyModel, real: RealOut): Promise<void> {
   const decideAll = command('all paid', async (_model, { environment, names }) => {
     environment.operator.stale.clear()
@@ -347,15 +361,15 @@ export async function finish(model: MoneyModel, real: RealOut): Promise<void> {
   })
   const ask = command('resolve()', resolve)
   const end = [advance(90_000), sendDue('normal'), ask, decideAll, advance(90_000), ask]
-  // Twice: money that the first round gave back lets a payout begin that waited for it.
+  // The round runs twice: a payout may wait for money that the first round freed.
   for (const each of [operatorIs(false), ...end, ...end]) await each.run(model, real)
-  // But for what has not begun of a merchant that owes: it waits for its next money.
-  const mayWait = (out: ModelOut) => out.status === 'pending' && model.worth(out.who) < 0n
+  // A payout of a merchant that owes may stay pending: it waits for the merchant's next money.
+  const mayWait = (out: ModelOut) => out.status === 'pending' && model.worth(out.merchantIndex) < 0n
   expect(model.outs.filter((out) => model.isOpen(out) && !mayWait(out))).toEqual([])
   expect(model.payments.filter(({ status }) => status === 'pending')).toEqual([])
 }
 
-/** The worst end: the operator takes back what came in, and then gives back what went out. */
+/** The worst end: the operator reverses all collections, and then all that was paid out. */
 export async function worstEnd(model: MoneyModel, real: RealOut): Promise<void> {
   const items = [...real.names.values()]
   const all = (isOut: boolean) =>

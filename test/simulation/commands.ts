@@ -11,20 +11,20 @@ import type { SignedInMerchant } from '../kit/merchants.ts'
 import type { ModelPayment, PaymentsModel } from './model.ts'
 import { contextOf, type Treatment, treatments, type SimulationEnvironment } from './environment.ts'
 
-/** The service under test, and what one run has made in it. */
+/** The service under test, and the payments that one run made in it. */
 export interface RealSystem {
   environment: SimulationEnvironment
   services: Services
   merchants: readonly SignedInMerchant[]
-  /** The operator's names of the payments, in the order of the model's. */
+  /** The operator's names of the payments, in the order of the model's payments. */
   names: string[]
 }
 
 type Command = fc.AsyncCommand<PaymentsModel, RealSystem>
-/** What is done, and what the model makes of it. */
+/** Acts on the service and applies the result to the model. */
 type Act = (model: PaymentsModel, real: RealSystem) => Promise<void>
 
-/** A command that compares model and service when it is done. */
+/** Makes a command that compares model and service at its end. */
 function command(
   words: string,
   act: Act,
@@ -42,8 +42,8 @@ function command(
   }
 }
 
-/** A command about a payment that is there. */
-function about(
+/** Makes a command about a payment that exists. */
+function aboutItem(
   words: string,
   at: number,
   act: (payment: ModelPayment, name: string, model: PaymentsModel, real: RealSystem) => Promise<void>,
@@ -60,33 +60,33 @@ function about(
   )
 }
 
-const which = fc.nat(7)
+const itemIndex = fc.nat(7)
 
 /** A merchant asks a customer for money. */
 export const begin: fc.Arbitrary<Command> = fc
   .record({
-    who: fc.nat(1),
+    merchantIndex: fc.nat(1),
     reference: fc.constantFrom('a', 'b', 'c', 'd'),
     amount: fc.integer({ min: 100, max: 9_999 }),
     treatment: fc.constantFrom(...treatments),
   })
   .map(collectCommand)
 
-/** What stories need most. */
+/** Makes a command likelier, because most histories need it. */
 function often<T>(arbitrary: T): [T, T, T] {
   return [arbitrary, arbitrary, arbitrary]
 }
 
-/** Everything that can happen to payments, by whoever does it. */
-export const everything: fc.Arbitrary<Command>[] = [
+/** All commands: everything that a merchant, a customer, the operator or a job does to payments. */
+export const allCommands: fc.Arbitrary<Command>[] = [
   begin,
-  ...often(which.map((at) => customer(at, 'paid'))),
-  which.map((at) => customer(at, 'declined')),
-  which.map(takeBack),
-  ...often(fc.tuple(which, fc.nat(2)).map(([at, nth]) => callback(at, nth))),
-  which.map(checkCommand),
-  which.map((at) =>
-    about('stale', at, async (_payment, name, _model, { environment }) => {
+  ...often(itemIndex.map((at) => customer(at, 'paid'))),
+  itemIndex.map((at) => customer(at, 'declined')),
+  itemIndex.map(takeBack),
+  ...often(fc.tuple(itemIndex, fc.nat(2)).map(([at, nth]) => callback(at, nth))),
+  itemIndex.map(checkCommand),
+  itemIndex.map((at) =>
+    aboutItem('stale', at, async (_payment, name, _model, { environment }) => {
       environment.operator.stale.add(name)
     }),
   ),
@@ -100,15 +100,15 @@ export const everything: fc.Arbitrary<Command>[] = [
 ]
 
 function collectCommand(input: {
-  who: number
+  merchantIndex: number
   reference: string
   amount: number
   treatment: Treatment
 }): Command {
-  const { who, reference, amount, treatment } = input
-  return command(`collect(${who}, ${reference}, ${amount}, ${treatment})`, async (model, real) => {
+  const { merchantIndex, reference, amount, treatment } = input
+  return command(`collect(${merchantIndex}, ${reference}, ${amount}, ${treatment})`, async (model, real) => {
     const { operator } = real.environment
-    const merchant = real.merchants[who]
+    const merchant = real.merchants[merchantIndex]
     if (!merchant) throw new Error('no such merchant')
     const body = {
       amount: BigInt(amount),
@@ -121,44 +121,44 @@ function collectCommand(input: {
       asMerchant(merchant.merchantId, () => collect(contextOf(real.services, merchant), body)),
     )
     operator.treatment = 'normal'
-    if (model.find(who, reference)) {
+    if (model.find(merchantIndex, reference)) {
       expect(answer).toBe('DUPLICATE_REFERENCE')
       expect(operator.log).toEqual([])
       return
     }
-    const payment = model.begin(who, reference, BigInt(amount))
+    const payment = model.begin(merchantIndex, reference, BigInt(amount))
     const [exchange] = operator.log
     if (!exchange) throw new Error('nothing was sent')
     real.names.push(exchange.correlationId)
-    learn(model, real)
+    applyAnswer(model, real)
     expect(answer).toBe(payment.status === 'failed' ? 'PAYMENT_REFUSED' : payment.status)
   })
 }
 
 /** The operator gives the customer the money back. */
 function takeBack(at: number): Command {
-  return about('taken back', at, async (_payment, name, _model, { environment }) => {
+  return aboutItem('taken back', at, async (_payment, name, _model, { environment }) => {
     const operation = environment.operator.operations.get(name)
     if (operation?.state === 'paid') operation.state = 'reversed'
   })
 }
 
-/** A person answers the prompt, however late. */
+/** The customer answers the prompt, however late. */
 function customer(at: number, state: 'paid' | 'declined'): Command {
-  return about(state, at, async (_payment, name, _model, { environment }) => {
+  return aboutItem(state, at, async (_payment, name, _model, { environment }) => {
     const operation = environment.operator.operations.get(name)
-    // An operator may also find out later that it was paid after all.
+    // An operator may also find out later that the payment succeeded.
     if (operation?.state === 'prompting' || (operation?.state === 'declined' && state === 'paid'))
       operation.state = state
   })
 }
 
-/** What the operator's reports claim. */
+/** The status that the operator's callbacks claim. */
 const claims = { prompting: 'pending', paid: 'settled', declined: 'refused', reversed: 'reversed' } as const
 
-/** The operator reports: the `nth` time, in whatever order, and as often as it likes. */
+/** The operator calls back for the `nth` time, in any order, any number of times. */
 function callback(at: number, nth: number): Command {
-  return about(`callback ${nth} `, at, async (payment, name, model, { environment }) => {
+  return aboutItem(`callback ${nth} `, at, async (payment, name, model, { environment }) => {
     const dedupeKey = `${name}:${nth}`
     const says = claims[environment.operator.operations.get(name)?.state ?? 'prompting']
     const kept = await recordCallback(environment.pool, {
@@ -176,11 +176,11 @@ function callback(at: number, nth: number): Command {
   })
 }
 
-/** A payer's browser asks; the last question was long enough ago. */
+/** A payer's browser asks for the status, long enough after the last question. */
 function checkCommand(at: number): Command {
-  return about('check', at, async (payment, name, model, real) => {
+  return aboutItem('check', at, async (payment, name, model, real) => {
     await forgetPauses(real)
-    const merchantId = real.merchants[payment.who]?.merchantId ?? null
+    const merchantId = real.merchants[payment.merchantIndex]?.merchantId ?? null
     const wasOpen = payment.status === 'pending'
     const isGone = model.isGone(payment)
     const answer = await outcomeOf(checkPayment(real.services, payment.reference, merchantId))
@@ -188,14 +188,14 @@ function checkCommand(at: number): Command {
     expect(log.every(({ correlationId }) => correlationId === name)).toBe(true)
     expect(log.length > 0).toBe(wasOpen && !isGone)
     if (isGone) model.giveUp(payment)
-    learn(model, real)
+    applyAnswer(model, real)
     const last = log.at(-1)?.answer
     const isUnreached = payment.status === 'pending' && (last === 'unreachable' || last === 'not_sent')
     expect(answer).toBe(isUnreached ? 'OPERATOR_UNREACHABLE' : paymentState[payment.status])
   })
 }
 
-/** The job that asks about what is due. What a callback made due is asked about for certain. */
+/** Runs the job that asks about due requests. A request that a callback made due must be asked about. */
 async function resolve(model: PaymentsModel, real: RealSystem): Promise<void> {
   await forgetPauses(real)
   const job = serviceJobs(real.services).find(({ name }) => name === resolveJob('OperatorA'))
@@ -207,15 +207,16 @@ async function resolve(model: PaymentsModel, real: RealSystem): Promise<void> {
     payment.isDue && !gone.includes(payment) ? [real.names[at]] : [],
   )
   expect(due.filter((name) => name !== undefined && !asked.has(name))).toEqual([])
-  // Who is gone is looked at when the schedule says so, and nobody is asked: only the record tells.
+  // The job gives up a payment without a question, when the schedule reaches it: only its status tells.
   const states = await read(real)
   for (const payment of gone) {
     const row = states.payments.find(
-      ({ who, reference }) => who === payment.who && reference === payment.reference,
+      ({ merchantIndex, reference }) =>
+        merchantIndex === payment.merchantIndex && reference === payment.reference,
     )
     if (row?.status === 'failed' || payment.isDue) model.giveUp(payment)
   }
-  learn(model, real)
+  applyAnswer(model, real)
 }
 
 function advance(seconds: number): Command {
@@ -225,14 +226,14 @@ function advance(seconds: number): Command {
   })
 }
 
-/** Where runs set out from: what was just begun, or what a day went by over. */
-export const setting: fc.Arbitrary<Command[]> = fc.constantFrom<Command[]>(
+/** The state before the first command: no time has passed, or a day has. */
+export const startingPoints: fc.Arbitrary<Command[]> = fc.constantFrom<Command[]>(
   [],
   [],
   [advance(90_000), command('resolve()', resolve)],
 )
 
-/** At the end nothing stays undecided: the operator is back, and a day later everything is over. */
+/** Ends a run: the operator is back, and a day later nothing is undecided. */
 export async function finish(model: PaymentsModel, real: RealSystem): Promise<void> {
   const end: Command[] = [
     command('operator up', async (_model, { environment }) => void (environment.operator.isDown = false)),
@@ -243,16 +244,16 @@ export async function finish(model: PaymentsModel, real: RealSystem): Promise<vo
   expect(model.payments.filter(({ status }) => status === 'pending')).toEqual([])
 }
 
-/** What went over the wire since the command began, in its order. */
-function learn(model: PaymentsModel, real: RealSystem): void {
+/** Applies the exchanges since the command began to the model, in their order. */
+function applyAnswer(model: PaymentsModel, real: RealSystem): void {
   for (const exchange of real.environment.operator.log) {
     const payment = model.payments[real.names.indexOf(exchange.correlationId)]
-    if (!payment) throw new Error('the operator was asked about what nobody began')
-    expect(model.learn(payment, exchange)).toBe(null)
+    if (!payment) throw new Error('the operator was asked about a payment that no command began')
+    expect(model.applyAnswer(payment, exchange)).toBe(null)
   }
 }
 
-/** As if the last question had been a while ago; an unsent request may be sent from its moment on. */
+/** Lets the pauses pass: the last question was a while ago, and an unsent request may be sent. */
 async function forgetPauses({ environment, merchants }: RealSystem): Promise<void> {
   await environment.db.owner.query(
     `UPDATE operator_request SET query_after = NULL,
@@ -262,7 +263,7 @@ async function forgetPauses({ environment, merchants }: RealSystem): Promise<voi
   )
 }
 
-/** The status, or the code of the refusal. */
+/** Awaits the status, or the code of the refusal. */
 async function outcomeOf(work: Promise<{ status: string } | { state: string }>): Promise<string> {
   try {
     const answer = await work
@@ -274,7 +275,7 @@ async function outcomeOf(work: Promise<{ status: string } | { state: string }>):
 }
 
 interface StandingPayments {
-  payments: { who: number; reference: string; status: string; late: boolean; events: string[] }[]
+  payments: { merchantIndex: number; reference: string; status: string; late: boolean; events: string[] }[]
   balances: bigint[]
 }
 
@@ -286,7 +287,7 @@ async function read({ environment, merchants }: RealSystem): Promise<StandingPay
   }>({
     name: 'standing',
     text: `SELECT
-      (SELECT coalesce(json_agg(json_build_object('who', array_position($1::int[], t.merchant_id) - 1,
+      (SELECT coalesce(json_agg(json_build_object('merchantIndex', array_position($1::int[], t.merchant_id) - 1,
         'reference', t.reference, 'status', t.status, 'late', t.late, 'events', (
           SELECT json_agg(e.type ORDER BY e.id) FROM event e
           WHERE e.merchant_id = t.merchant_id AND e.data->>'transaction_id' = t.id::text
@@ -302,13 +303,13 @@ async function read({ environment, merchants }: RealSystem): Promise<StandingPay
 
 async function compare(model: PaymentsModel, real: RealSystem): Promise<void> {
   expect(await read(real)).toEqual({
-    payments: model.payments.map(({ who, reference, status, late, events }) => ({
-      who,
+    payments: model.payments.map(({ merchantIndex, reference, status, late, events }) => ({
+      merchantIndex,
       reference,
       status,
       late,
       events,
     })),
-    balances: real.merchants.map((_merchant, who) => model.balance(who)),
+    balances: real.merchants.map((_merchant, merchantIndex) => model.balance(merchantIndex)),
   })
 }

@@ -19,63 +19,63 @@ import { createLog } from '../../src/telemetry/log.ts'
 import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
-/** How a call to the operator goes; `lost` and `vanished` look the same from here. */
+/** The fate of a call to the operator. The service cannot tell `lost` from `vanished`. */
 export const treatments = ['normal', 'instant', 'refused', 'lost', 'vanished', 'unsent'] as const
-/** Also our float there may be empty: a disbursement is turned away at the door. */
+/** `floatless`: our float at the operator is empty, and it rejects a disbursement before executing it. */
 export type Treatment = (typeof treatments)[number] | 'floatless'
 
-/** What the operator did with one operation. */
+/** The state of one operation at the operator. */
 interface Operation {
   state: 'prompting' | 'paid' | 'declined' | 'reversed'
   amount: bigint
 }
 
-/** Something that went over the wire. */
+/** One request to the operator and its answer. */
 export interface PlayedExchange {
   correlationId: string
   what: 'collect' | 'disburse' | 'query'
   answer: InitiateOutcome['kind'] | QueryOutcome['kind'] | 'floatless'
 }
 
-/** An operator in memory: it keeps operations under their names, and a test plays its customers. */
+/** An operator in memory: it keeps operations by their names, and a test plays its customers. */
 export class PlayedOperator {
   readonly provider = 'OperatorA'
   readonly capabilities = { createIsIdempotent: true, callbacks: 'unsigned', disburseIsSynchronous: false }
   readonly operations = new Map<string, Operation>()
   readonly log: PlayedExchange[] = []
-  /** How the next calls go, by the name of the operation; `normal` where nothing is said. */
+  /** The fate of the next calls. */
   treatment: Treatment = 'normal'
   isDown = false
-  /** What the service caught and wrote into its log. */
+  /** Errors that the service caught and logged. */
   readonly failures: unknown[] = []
-  /** Names whose next question is answered as if nothing had happened yet. */
+  /** Names whose next question is answered with an older state: still pending. */
   readonly stale = new Set<string>()
 
   canStart = () => ({ ok: true })
   callbackUrl = (id: bigint) => `https://us.example/callbacks/${id}`
   balance = () => {
-    throw new Error('nobody asks for it')
+    throw new Error('no test asks for the balance')
   }
 
-  /** Called before anything happens; an interleaving test waits here. */
+  /** Called before the operator acts; an interleaving test waits here for its turn. */
   arrive: (what: string) => Promise<void> = async () => {}
 
   collect = async (request: CollectRequest): Promise<InitiateOutcome> => {
     await this.arrive('operator collect')
-    return this.#note('collect', request.handle, this.#start(request))
+    return this.#record('collect', request.handle, this.#start(request))
   }
 
   disburse = async (request: DisburseRequest): Promise<InitiateOutcome> => {
     await this.arrive('operator disburse')
-    return this.#note('disburse', request.handle, this.#start(request))
+    return this.#record('disburse', request.handle, this.#start(request))
   }
 
   query = async (_kind: string, handle: OperatorHandle): Promise<QueryOutcome> => {
     await this.arrive('operator query')
-    return this.#note('query', handle, this.#query(handle))
+    return this.#record('query', handle, this.#query(handle))
   }
 
-  #note<T extends InitiateOutcome | QueryOutcome>(
+  #record<T extends InitiateOutcome | QueryOutcome>(
     what: PlayedExchange['what'],
     handle: OperatorHandle,
     answer: T,
@@ -123,10 +123,10 @@ function evidenceOf(operatorRef: string, amount: bigint) {
   return { operatorRef, amount, settledAt: new Date(), source: 'query', digest: 'd' } as const
 }
 
-/** What a node needs: its ways into the database, and what all nodes share. */
+/** The parts of a node that differ per node, and those that all nodes share. */
 export type SettledEnvironment = Pick<SimulationEnvironment, 'operator' | 'clock' | 'pool' | 'merchantPool'>
 
-/** A node of the service: what the verbs need, with the played operator. */
+/** Opens a node of the service: the services that verbs need, with the played operator. */
 export function openNode({ pool, merchantPool, ...environment }: SettledEnvironment): Services {
   const log = createLog('silent')
   const ending = new AbortController().signal
@@ -135,7 +135,7 @@ export function openNode({ pool, merchantPool, ...environment }: SettledEnvironm
   }
   return {
     database: { pool, merchantPool },
-    // Nobody's turn is a matter of time.
+    // The batches wait for no timer: only the scheduler decides the order.
     batches: openBatches(pool, { ...usualBounds, pauseMaxMs: 0 }),
     operators: { find: () => environment.operator, list: () => [environment.operator] },
     clock: environment.clock,
@@ -157,12 +157,12 @@ export function openNode({ pool, merchantPool, ...environment }: SettledEnvironm
     ending,
     drains: openDrains(ending, {} as Leases),
     notifyJob: () => undefined,
-    // Nobody waits for an outcome here: it is known when the operator has answered.
+    // No call waits for a later outcome here: it is known when the operator has answered.
     feed: { start: async () => ({ after: 0n, head: 0n }), subscribe: async function* () {} },
   } as unknown as Services
 }
 
-/** What a verb that a merchant calls receives. */
+/** The context of a verb that a merchant calls. */
 export function contextOf(services: Services, merchant: SignedInMerchant): Context {
   const actor = { merchantId: merchant.merchantId, apiKeyId: merchant.apiKeyId, apiKeyVersion: 1 }
   return {
@@ -175,16 +175,16 @@ export function contextOf(services: Services, merchant: SignedInMerchant): Conte
   } as unknown as Context
 }
 
-/** A database of its own, a clock that the test moves, and an operator that it plays. */
+/** A database of its own, a clock that the test moves, and an operator that the test plays. */
 export interface SimulationEnvironment {
   db: TestDatabase
   pool: pg.Pool
-  /** For what a merchant reads. */
+  /** The pool for a merchant's own reads. */
   merchantPool: pg.Pool
   operator: PlayedOperator
   clock: Awaited<ReturnType<typeof openSandboxClock>>
   merchant(): Promise<SignedInMerchant>
-  /** Lets this much time pass, for fences and pauses too, which go by the machine's own clock. */
+  /** Lets this much time pass, also for fences and pauses, which go by the machine's own clock. */
   advance(ms: number): Promise<void>
 }
 
@@ -212,10 +212,10 @@ export async function openEnvironment(): Promise<SimulationEnvironment> {
 }
 
 /**
- * Holds a world against every invariant of its books, and its counts against its rows.
- * @returns what is wrong
+ * Checks a database against every invariant of its books, and its counts against its rows.
+ * @returns the problems
  */
-export async function judge({ db }: SimulationEnvironment): Promise<unknown[]> {
+export async function findProblems({ db }: SimulationEnvironment): Promise<unknown[]> {
   await db.owner.query('SELECT sequence_events(1000000)')
   const miscounted = await db.owner.query(
     `WITH counts AS (

@@ -11,7 +11,7 @@ import { deposit } from '../../src/resources/transactions/deposit.ts'
 import { refundTransaction } from '../../src/resources/transactions/refund.ts'
 import { openCollection, settleMany } from '../kit/money.ts'
 import {
-  begun,
+  beginPayment,
   dueNow,
   passPauses,
   resolve,
@@ -20,10 +20,10 @@ import {
   environments,
 } from './scenario.ts'
 import { seed } from './seed.ts'
-import { contextOf, judge, openNode, openEnvironment, type Treatment } from './environment.ts'
+import { contextOf, findProblems, openNode, openEnvironment, type Treatment } from './environment.ts'
 
-// Two sides of the service at work on money that goes out, in every order of their statements and calls that
-// the schedules find. `RUNS=5000` for more of each; a failure prints what replays it.
+// Two sides of the service work on money out, in every order of their statements and calls that the scheduler
+// finds. `RUNS=5000` tries more orders; a failure prints the command that replays it.
 
 afterAll(() => Promise.all(environments.splice(0).map(({ db }) => db.drop())))
 beforeAll(() => void process.stdout.write(`interleavings of money out: SEED=${seed}\n`))
@@ -53,7 +53,7 @@ const payee = {
 } as const
 
 /** A merchant calls a verb on one of the nodes. */
-function asks<T>(
+function callVerb<T>(
   { merchant }: TimedScenario,
   services: Services,
   verb: (ctx: ReturnType<typeof contextOf>) => Promise<T>,
@@ -67,7 +67,7 @@ async function fund({ environment, merchant }: TimedScenario, amount: bigint): P
   await fundOnce(environment.pool, { merchant: merchant.merchantId, origin, amount })
 }
 
-/** A payout of 3,000 that waits, of a merchant that has 5,000. */
+/** Makes a waiting payout of 3,000 for a merchant that has 5,000. */
 async function payoutOf(scenario: TimedScenario, scheduledAt?: Date): Promise<bigint> {
   await fund(scenario, 5_000n)
   const destination = {
@@ -79,13 +79,13 @@ async function payoutOf(scenario: TimedScenario, scheduledAt?: Date): Promise<bi
     amount: 3_000,
     ...(scheduledAt && { scheduledAt }),
   }
-  const { id } = await asks(scenario, openNode(scenario.environment), (ctx) => createPayout(ctx, input))
-  // From here on the operator is asked in turns too.
+  const { id } = await callVerb(scenario, openNode(scenario.environment), (ctx) => createPayout(ctx, input))
+  // From here on a call to the operator waits for its turn too.
   scenario.environment.operator.arrive = (what) => scenario.turns.point(what)
   return id
 }
 
-/** The same, begun and sent. */
+/** Makes the same payout, begun and sent. */
 async function sentPayout(scenario: TimedScenario, treatment: Treatment): Promise<bigint> {
   const { operator } = scenario.environment
   const id = await payoutOf(scenario)
@@ -98,7 +98,7 @@ async function sentPayout(scenario: TimedScenario, treatment: Treatment): Promis
   return id
 }
 
-async function foundOut({ environment, merchant }: TimedScenario) {
+async function readOutcomeOut({ environment, merchant }: TimedScenario) {
   const { rows } = await environment.db.owner.query(
     `SELECT b.available, b.reserved, p.status, p.reversed_at IS NOT NULL AS back, (
          SELECT max(r.attempt) FROM operator_request r
@@ -119,7 +119,7 @@ const codes = (ends: PromiseSettledResult<unknown>[]) =>
   ends.map((end) => (end.status === 'fulfilled' ? 'done' : String((end.reason as { code?: string }).code)))
 
 test.concurrent(
-  'begin, begin and cancel: cancelled and never sent, or sent once and not cancelled',
+  'begin, begin and cancel: a payout is cancelled and never sent, or sent once and not cancelled',
   () =>
     schedules(async (scenario) => {
       const id = await payoutOf(scenario)
@@ -127,11 +127,11 @@ test.concurrent(
       const [, , end] = await scenario.turns.run<unknown>(
         () => sendDuePayouts(a, 'OperatorA'),
         () => sendDuePayouts(b, 'OperatorA'),
-        () => asks(scenario, b, (ctx) => cancelPayout(ctx, id)),
+        () => callVerb(scenario, b, (ctx) => cancelPayout(ctx, id)),
       )
       const isCancelled = end?.status === 'fulfilled'
       expect(sent(scenario)).toBe(isCancelled ? 0 : 1)
-      expect(await foundOut(scenario)).toMatchObject(
+      expect(await readOutcomeOut(scenario)).toMatchObject(
         isCancelled
           ? { status: 'cancelled', available: 5_000n, reserved: 0n }
           : { status: 'processing', available: 2_000n, reserved: 3_000n },
@@ -141,7 +141,7 @@ test.concurrent(
 )
 
 test.concurrent(
-  'settle, refuse and take back a payout: one outcome, and back only what was paid',
+  'settle, refuse and reverse a payout: one outcome counts, and only a paid payout comes back',
   () =>
     schedules(async (scenario) => {
       const id = await sentPayout(scenario, 'normal')
@@ -152,7 +152,7 @@ test.concurrent(
         () => settlePayout(b, id, paid),
         () => reverseDisbursement(a, 'payout', id, evidence),
       )
-      const { status, back, events, available } = await foundOut(scenario)
+      const { status, back, events, available } = await readOutcomeOut(scenario)
       const isPaid = status === 'completed'
       expect({ events, available }).toEqual({
         events: [
@@ -183,7 +183,7 @@ test.concurrent(
         },
       )
       expect(sent(scenario)).toBe(1)
-      expect(await foundOut(scenario)).toMatchObject({
+      expect(await readOutcomeOut(scenario)).toMatchObject({
         status: 'processing',
         attempt: 2,
         reserved: 3_000n,
@@ -193,7 +193,7 @@ test.concurrent(
 )
 
 test.concurrent(
-  'deposit and deposit at the last franc, and a payout: what is there goes out once',
+  'deposit, deposit and payout at the last franc: the balance goes out once',
   () =>
     schedules(async (scenario) => {
       await fund(scenario, 5_000n)
@@ -201,7 +201,7 @@ test.concurrent(
       scenario.environment.operator.treatment = 'instant'
       const [a, b] = scenario.sides
       const pay = (services: Services) =>
-        asks(scenario, services, (ctx) => deposit(ctx, { ...payee, amount: 3_000 }))
+        callVerb(scenario, services, (ctx) => deposit(ctx, { ...payee, amount: 3_000 }))
       const ends = await scenario.turns.run<unknown>(
         () => pay(a),
         () => pay(b),
@@ -209,7 +209,7 @@ test.concurrent(
       )
       expect(codes(ends).toSorted()).toEqual(['INSUFFICIENT_BALANCE', 'INSUFFICIENT_BALANCE', 'done'])
       expect(sent(scenario)).toBe(1)
-      expect(await foundOut(scenario)).toMatchObject({
+      expect(await readOutcomeOut(scenario)).toMatchObject({
         available: 2_000n,
         reserved: 0n,
         deposits: 1,
@@ -219,22 +219,22 @@ test.concurrent(
 )
 
 test.concurrent(
-  'refund and refund of more than a half: one of them, and the money is there once',
+  'two refunds of more than a half: one is made, and the money leaves once',
   () =>
     schedules(async (scenario) => {
-      await begun(scenario, 'instant')
+      await beginPayment(scenario, 'instant')
       await fund(scenario, 5_000n)
       const id = await scenario.id()
       scenario.environment.operator.treatment = 'instant'
       const [a, b] = scenario.sides
       const refund = (services: Services) =>
-        asks(scenario, services, (ctx) => refundTransaction(ctx, { id, amount: 3_000 }))
+        callVerb(scenario, services, (ctx) => refundTransaction(ctx, { id, amount: 3_000 }))
       const ends = await scenario.turns.run<unknown>(
         () => refund(a),
         () => refund(b),
       )
       expect(codes(ends).toSorted()).toEqual(['REFUND_TOO_LARGE', 'done'])
-      expect(await foundOut(scenario)).toMatchObject({
+      expect(await readOutcomeOut(scenario)).toMatchObject({
         available: 7_000n,
         reserved: 0n,
         deposits: 1,
@@ -244,7 +244,7 @@ test.concurrent(
 )
 
 test.concurrent(
-  'the first answer to a deposit and a resolver: paid once, and nothing is sent twice',
+  'the first answer to a deposit and a resolver: it is paid once, and nothing is sent twice',
   () =>
     schedules(async (scenario) => {
       await fund(scenario, 5_000n)
@@ -253,7 +253,7 @@ test.concurrent(
       operator.arrive = (what) => scenario.turns.point(what)
       const [a, b] = scenario.sides
       const ends = await scenario.turns.run<unknown>(
-        () => asks(scenario, a, (ctx) => deposit(ctx, { ...payee, amount: 3_000 })),
+        () => callVerb(scenario, a, (ctx) => deposit(ctx, { ...payee, amount: 3_000 })),
         async () => {
           await scenario.turns.step('later', () => dueNow(scenario))
           await resolve(b)
@@ -261,7 +261,7 @@ test.concurrent(
       )
       expect(codes(ends)).toEqual(['done', 'done'])
       expect(sent(scenario)).toBe(1)
-      expect(await foundOut(scenario)).toMatchObject({
+      expect(await readOutcomeOut(scenario)).toMatchObject({
         available: 2_000n,
         reserved: 0n,
         attempt: 1,
@@ -271,7 +271,7 @@ test.concurrent(
   3_600_000,
 )
 
-test('220 refunds of one payment at once over two nodes: all that is there goes back, once', async () => {
+test('220 refunds of one payment at once over two nodes: the whole payment goes back, once', async () => {
   const environment = await openEnvironment()
   environments.push(environment)
   const merchant = await environment.merchant()
@@ -289,7 +289,7 @@ test('220 refunds of one payment at once over two nodes: all that is there goes 
   )
   const others = codes(ends).filter((code) => code !== 'done')
   expect(others).toHaveLength(20)
-  // The last who ask find it reversed.
+  // The last callers find the payment reversed.
   expect(others.filter((code) => !['REFUND_TOO_LARGE', 'NOT_REFUNDABLE'].includes(code))).toEqual([])
   const { rows } = await environment.db.owner.query(
     `SELECT t.status, b.available, b.reserved FROM transaction t JOIN merchant_balance b USING (merchant_id)
@@ -299,7 +299,7 @@ test('220 refunds of one payment at once over two nodes: all that is there goes 
   expect(rows).toEqual([{ status: 'reversed', available: 0n, reserved: 0n }])
 })
 
-test('and in the books of all of them no invariant is broken', async () => {
+test('afterwards no invariant is broken in any of the books', async () => {
   expect(environments.length).toBeGreaterThan(0)
-  for (const environment of environments) expect(await judge(environment)).toEqual([])
+  for (const environment of environments) expect(await findProblems(environment)).toEqual([])
 })

@@ -8,12 +8,12 @@ import { DomainError } from '../../src/shared/errors.ts'
 import { master } from '../kit/merchants.ts'
 import {
   age,
-  begun,
+  beginPayment,
   check,
   customer,
   dueNow,
   endFence,
-  found,
+  readOutcome,
   passPauses,
   pay,
   resolve,
@@ -21,10 +21,10 @@ import {
   environments,
 } from './scenario.ts'
 import { seed } from './seed.ts'
-import { judge } from './environment.ts'
+import { findProblems } from './environment.ts'
 
-// Two sides of the service at work on one payment, in every order of their statements and calls that 500
-// schedules find. `RUNS=5000` for more of each; a failure prints what replays it.
+// Two sides of the service work on one payment, in every order of their statements and calls that 500
+// schedules find. `RUNS=5000` tries more orders; a failure prints the command that replays it.
 
 const minute = 60_000
 const day = 24 * 60 * minute
@@ -48,7 +48,7 @@ test.concurrent(
   'settle and settle: credited once',
   () =>
     schedules(async (scenario) => {
-      await begun(scenario)
+      await beginPayment(scenario)
       const id = await scenario.id()
       const [a, b] = scenario.sides
       const ends = await scenario.turns.run(
@@ -58,7 +58,7 @@ test.concurrent(
       expect(ends.map((end) => end.status)).toEqual(['fulfilled', 'fulfilled'])
       const moved = ends.filter((end) => end.status === 'fulfilled' && end.value.moved)
       expect(moved).toHaveLength(1)
-      expect(await found(scenario)).toMatchObject({
+      expect(await readOutcome(scenario)).toMatchObject({
         status: 'success',
         late: false,
         balance: 5_000n,
@@ -69,10 +69,10 @@ test.concurrent(
 )
 
 test.concurrent(
-  'settle, expire and refuse: paid in the end, credited once, and late where it was over',
+  'settle, expire and refuse: paid in the end, credited once, and late where it was over before',
   () =>
     schedules(async (scenario) => {
-      await begun(scenario)
+      await beginPayment(scenario)
       const id = await scenario.id()
       const [a, b] = scenario.sides
       await scenario.turns.run(
@@ -80,7 +80,7 @@ test.concurrent(
         () => settleTransaction(b, id, expired),
         () => settleTransaction(b, id, refused),
       )
-      const { events, late, ...rest } = await found(scenario)
+      const { events, late, ...rest } = await readOutcome(scenario)
       expect(rest).toMatchObject({ status: 'success', balance: 5_000n })
       expect(late).toBe(events.length === 3)
       expect(events.filter((type) => type === 'payment_received')).toHaveLength(1)
@@ -89,10 +89,10 @@ test.concurrent(
 )
 
 test.concurrent(
-  'two resolvers on what may never have left: one asks, and it is sent once more',
+  'two resolvers on a payment that may never have left: one asks, and it is sent once more',
   () =>
     schedules(async (scenario) => {
-      await begun(scenario, 'vanished')
+      await beginPayment(scenario, 'vanished')
       await age(scenario, 40_000)
       await passPauses(scenario)
       const [a, b] = scenario.sides
@@ -104,7 +104,7 @@ test.concurrent(
       const { log } = scenario.environment.operator
       expect(log.filter(({ what }) => what === 'query')).toHaveLength(1)
       expect(log.filter(({ what }) => what === 'collect')).toHaveLength(1)
-      expect(await found(scenario)).toMatchObject({ status: 'pending', attempt: 2, balance: 0n })
+      expect(await readOutcome(scenario)).toMatchObject({ status: 'pending', attempt: 2, balance: 0n })
     }),
   3_600_000,
 )
@@ -116,26 +116,27 @@ test.concurrent.each([
   '%s: the fence lets one of them send',
   (_what, treatment) =>
     schedules(async (scenario) => {
-      await begun(scenario, treatment)
+      await beginPayment(scenario, treatment)
       await age(scenario, 40_000)
       await passPauses(scenario)
-      // Also the second send leaves no trace here: only its number and its time tell that there was one.
+      // The second send leaves no trace at the operator either: only its number and its time tell of it.
       scenario.environment.operator.treatment = 'lost'
       const [a, b] = scenario.sides
       await scenario.turns.run(
         async () => {
           await resolve(a)
-          // What the other one knows may be half a minute old: then the fence is down when it comes.
+          // The other resolver may know a state that is half a minute old: then the fence is down when it
+          // comes.
           await scenario.turns.step('half a minute', () => endFence(scenario))
         },
         async () => {
-          // As if three seconds had gone by since the other one asked.
+          // As if three seconds had gone by since the other resolver asked.
           await scenario.turns.step('pause', () => dueNow(scenario))
           await resolve(b)
         },
       )
       expect(scenario.environment.operator.log.filter(({ what }) => what === 'collect')).toHaveLength(1)
-      expect(await found(scenario)).toMatchObject({ status: 'pending', attempt: 2 })
+      expect(await readOutcome(scenario)).toMatchObject({ status: 'pending', attempt: 2 })
     }),
   3_600_000,
 )
@@ -144,7 +145,7 @@ test.concurrent(
   'check and callback: the callback is never forgotten',
   () =>
     schedules(async (scenario) => {
-      await begun(scenario)
+      await beginPayment(scenario)
       await passPauses(scenario)
       const name = await scenario.name()
       const [a, b] = scenario.sides
@@ -163,22 +164,22 @@ test.concurrent(
           await recordCallback(b.database.pool, { ...callback, correlationId: name })
         },
       )
-      // Whatever the check heard, and noted after the callback: the next run of the schedule asks.
+      // The check may record an older answer after the callback: the next run of the schedule asks again.
       await scenario.environment.db.owner.query(
         'UPDATE operator_request SET query_after = NULL WHERE merchant_id = $1',
         [scenario.merchant.merchantId],
       )
       await scenario.turns.run(() => resolve(b))
-      expect(await found(scenario)).toMatchObject({ status: 'success', late: false, balance: 5_000n })
+      expect(await readOutcome(scenario)).toMatchObject({ status: 'success', late: false, balance: 5_000n })
     }),
   3_600_000,
 )
 
 test.concurrent(
-  'expiry and a late customer: never expired where the operator had said that it is paid',
+  'expiry and a late customer: never expired where the operator had answered that it is paid',
   () =>
     schedules(async (scenario) => {
-      await begun(scenario)
+      await beginPayment(scenario)
       await age(scenario, day + minute)
       await passPauses(scenario)
       const [a, b] = scenario.sides
@@ -190,7 +191,7 @@ test.concurrent(
         },
       )
       const heard = scenario.environment.operator.log.at(-1)?.answer
-      expect(await found(scenario)).toMatchObject(
+      expect(await readOutcome(scenario)).toMatchObject(
         heard === 'settled' ? { status: 'success', balance: 5_000n } : { status: 'expired', balance: 0n },
       )
     }),
@@ -213,7 +214,7 @@ test.concurrent(
         },
       )
       expect(operator.log.filter(({ what }) => what === 'collect')).toHaveLength(1)
-      expect(await found(scenario)).toMatchObject({
+      expect(await readOutcome(scenario)).toMatchObject({
         status: 'success',
         balance: 5_000n,
         transactions: 1,
@@ -224,7 +225,7 @@ test.concurrent(
 )
 
 test.concurrent(
-  'collect and collect under one reference: one payment, and the other hears of it',
+  'collect and collect under one reference: one payment is made, and the other call gets its id',
   () =>
     schedules(async (scenario) => {
       const [a, b] = scenario.sides
@@ -238,13 +239,13 @@ test.concurrent(
         { code: 'DUPLICATE_REFERENCE', detail: { existingTransaction: { id: await scenario.id() } } },
       ])
       expect(scenario.environment.operator.log).toHaveLength(1)
-      expect(await found(scenario)).toMatchObject({ transactions: 1, events: ['payment_pending'] })
+      expect(await readOutcome(scenario)).toMatchObject({ transactions: 1, events: ['payment_pending'] })
     }),
   3_600_000,
 )
 
 test.concurrent(
-  'collect and a new key: the old one takes no money once the new one is there',
+  'collect and a new key: the old key takes no money once the new key exists',
   () =>
     schedules(async (scenario) => {
       const [a, b] = scenario.sides
@@ -270,10 +271,10 @@ test.concurrent(
 )
 
 test.concurrent(
-  'settle and take back: reversed once, and only after it was paid',
+  'settle and reverse: reversed once, and only after it was paid',
   () =>
     schedules(async (scenario) => {
-      await begun(scenario)
+      await beginPayment(scenario)
       await customer(scenario, 'paid')
       await passPauses(scenario)
       const [a, b] = scenario.sides
@@ -283,7 +284,7 @@ test.concurrent(
         () => reverseTransaction(b, id, paid.evidence),
         () => reverseTransaction(a, id, paid.evidence),
       )
-      const { status, events, balance } = await found(scenario)
+      const { status, events, balance } = await readOutcome(scenario)
       const isReversed = status === 'reversed'
       expect({ events, balance }).toEqual({
         events: ['payment_pending', 'payment_received', ...(isReversed ? ['payment_reversed'] : [])],
@@ -293,7 +294,7 @@ test.concurrent(
   3_600_000,
 )
 
-test('and in the books of all of them no invariant is broken', async () => {
+test('afterwards no invariant is broken in any of the books', async () => {
   expect(environments.length).toBeGreaterThan(0)
-  for (const environment of environments) expect(await judge(environment)).toEqual([])
+  for (const environment of environments) expect(await findProblems(environment)).toEqual([])
 })

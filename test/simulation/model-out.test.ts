@@ -1,28 +1,28 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { OutCommand, RealOut } from './acts-out.ts'
-import { everything, finish, openings, worstEnd } from './commands-out.ts'
+import { allCommands, finish, openings, worstEnd } from './commands-out.ts'
 import { fundMerchant } from '../kit/money.ts'
 import { MoneyModel } from './model-out.ts'
-import { nodesOf, prove, runsOf, seed } from './seed.ts'
-import { judge, openNode, openEnvironment, type SimulationEnvironment } from './environment.ts'
+import { nodesOf, checkProperty, runsOf, seed } from './seed.ts'
+import { findProblems, openNode, openEnvironment, type SimulationEnvironment } from './environment.ts'
 
-// Whatever merchants, customers, operators, jobs and the clock do to money on its way out, in whatever order:
-// after each step the service stands where two pages of rules stand, to the franc. `RUNS=20000` for more;
-// a failure prints what replays it.
+// Merchants, customers, operators, jobs and the clock act on money out in any order: after each step the
+// service agrees with a model of two pages, to the franc. `RUNS=20000` tries more; a failure prints the
+// command that replays it.
 
 const nodes = nodesOf(4)
 const funded = 5_000n
 const environments: SimulationEnvironment[] = []
 beforeAll(async () => {
-  for (let lane = 0; lane < nodes; lane += 1) environments.push(await openEnvironment())
+  for (let node = 0; node < nodes; node += 1) environments.push(await openEnvironment())
 })
 afterAll(() => Promise.all(environments.map(({ db }) => db.drop())))
 
-/** What became of money, over all runs: a proof that never saw a debt proves nothing of it. */
+/** Counts the histories of money over all runs: a proof without any debt would prove nothing about debts. */
 const reached = new Map<string, number>()
-const note = (story: string) => reached.set(story, 1 + (reached.get(story) ?? 0))
-const stories = [
+const record = (history: string) => reached.set(history, 1 + (reached.get(history) ?? 0))
+const expectedHistories = [
   'deposit_completed',
   'deposit_completed deposit_reversed',
   'deposit_failed',
@@ -41,7 +41,7 @@ const stories = [
   'recover',
 ]
 
-/** One run: two merchants of its own in a world that others used before. */
+/** Plays one run: two merchants of its own in an environment that earlier runs used. */
 async function play(
   environment: SimulationEnvironment,
   commands: Iterable<OutCommand>,
@@ -49,7 +49,7 @@ async function play(
 ): Promise<void> {
   environment.operator.isDown = false
   environment.operator.stale.clear()
-  // Nobody asks about what earlier runs left.
+  // The job asks about no payment of earlier runs.
   await environment.db.owner.query(
     'UPDATE operator_request SET next_check_at = NULL WHERE next_check_at IS NOT NULL',
   )
@@ -65,33 +65,33 @@ async function play(
   await fc.asyncModelRun(() => ({ model, real }), commands)
   await finish(model, real)
   if (endsBadly) await worstEnd(model, real)
-  tellStories(model)
+  recordHistories(model)
 }
 
-function tellStories(model: MoneyModel): void {
+function recordHistories(model: MoneyModel): void {
   for (const { kind, events, sends, refundOf } of model.outs) {
-    note(`${refundOf ? 'refund ' : ''}${events.slice(1).join(' ')}`)
-    if (sends > 1) note(`${kind} sent again`)
+    record(`${refundOf ? 'refund ' : ''}${events.slice(1).join(' ')}`)
+    if (sends > 1) record(`${kind} sent again`)
   }
   for (const payment of model.payments) {
     const byRefunds = payment.status === 'reversed' && !model.takenBack.has(payment)
-    note(`${payment.events.slice(1).join(' ')}${byRefunds ? ', by refunds' : ''}`)
+    record(`${payment.events.slice(1).join(' ')}${byRefunds ? ', by refunds' : ''}`)
   }
 }
 
-test('the service does with money on its way out what the model does', async () => {
+test('the service handles money out as the model does', async () => {
   const runs = runsOf(500)
   process.stdout.write(`money out: SEED=${seed}, ${runs} runs\n`)
   await Promise.all(
-    environments.map((environment, lane) =>
-      prove(
+    environments.map((environment, node) =>
+      checkProperty(
         fc.asyncProperty(
           fc.tuple(...openings),
-          fc.commands(everything, { maxCommands: 12 }),
+          fc.commands(allCommands, { maxCommands: 12 }),
           fc.nat(2),
           (first, more, end) => play(environment, [...first, ...more], end === 0),
         ),
-        { runs: Math.ceil(runs / nodes), seed: seed + lane },
+        { runs: Math.ceil(runs / nodes), seed: seed + node },
       ),
     ),
   )
@@ -99,10 +99,10 @@ test('the service does with money on its way out what the model does', async () 
     const { rows } = await environment.db.owner.query<{ step: string }>(
       `SELECT step FROM ledger_entry WHERE step IN ('shortfall', 'recover')`,
     )
-    for (const { step } of rows) note(step)
+    for (const { step } of rows) record(step)
   }
   process.stdout.write(`money out: ${JSON.stringify(Object.fromEntries(reached))}\n`)
-  const missing = runs >= 500 && nodes > 1 ? stories.filter((story) => !reached.has(story)) : []
+  const missing = runs >= 500 && nodes > 1 ? expectedHistories.filter((history) => !reached.has(history)) : []
   expect(missing).toEqual([])
-  for (const environment of environments) expect(await judge(environment)).toEqual([])
+  for (const environment of environments) expect(await findProblems(environment)).toEqual([])
 }, 3_600_000)

@@ -1,41 +1,45 @@
 import { type ModelPayment, PaymentsModel } from './model.ts'
 import type { PlayedExchange } from './environment.ts'
 
-/** Money out as it must be. Times are milliseconds since the run began. */
+/** A deposit or payout of the model. Times are milliseconds since the run began. */
 export interface ModelOut {
   kind: 'deposit' | 'payout'
-  who: number
+  merchantIndex: number
   reference: string
   amount: bigint
   status: 'pending' | 'processing' | 'success' | 'completed' | 'failed' | 'cancelled' | 'reversed'
   events: string[]
-  /** The operator gave it back. */
+  /** Whether the operator gave the money back. */
   isBack: boolean
-  /** The collection that it gives back. */
+  /** The collection that this deposit refunds. */
   refundOf: ModelPayment | null
-  /** When it is to be sent; null: at once. */
+  /** The time at which a payout is to be sent; null: at once. */
   sendAt: number | null
-  /** What is known of its request: not asked for, never left, may have left, or the operator has it. */
+  /**
+   * The knowledge about its request: none was made, it never left, it may have left, or the operator has it.
+   */
   request: 'none' | 'unsent' | 'doubt' | 'accepted'
-  /** Since it was asked for. */
+  /** The time of its creation. */
   createdAt: number
   sentAt: number
   sends: number
-  /** A callback asks for a question. */
+  /** Whether a callback came that makes the service ask. */
   isDue: boolean
 }
 
 const second = 1_000
 const fence = 30 * second
-/** What never left is given up after that. */
+/** A request that never left is given up after this time. */
 const unsentFor = { deposit: 15 * second, payout: 86_400 * second }
 
-/** The rules of money out beside those of collections: two pages, no database, no network, no clock. */
+/**
+ * The rules of money out beside those of collections: two pages, without a database, a network or a clock.
+ */
 export class MoneyModel extends PaymentsModel {
   readonly outs: ModelOut[] = []
-  /** Collections that the operator took back. */
+  /** Collections that the operator reversed. */
   readonly takenBack = new Set<ModelPayment>()
-  /** What every merchant began with. */
+  /** The money that every merchant began with. */
   readonly funded: bigint
 
   constructor(funded: bigint) {
@@ -43,27 +47,28 @@ export class MoneyModel extends PaymentsModel {
     this.funded = funded
   }
 
-  /** What a merchant is worth: above zero it is available, below it is owed. */
-  worth(who: number): bigint {
-    const mine = <T extends { who: number }>(all: readonly T[]) => all.filter((each) => each.who === who)
+  /** The worth of a merchant: above zero it is available, below zero it is owed. */
+  worth(merchantIndex: number): bigint {
+    const mine = <T extends { merchantIndex: number }>(all: readonly T[]) =>
+      all.filter((each) => each.merchantIndex === merchantIndex)
     const came = mine(this.payments)
       .filter(
         (each) => each.status === 'success' || (each.status === 'reversed' && !this.takenBack.has(each)),
       )
       .reduce((sum, { amount }) => sum + amount, 0n)
     const went = mine(this.outs)
-      .filter((out) => this.holds(out) || this.isPaid(out))
+      .filter((out) => this.isReserved(out) || this.isPaid(out))
       .reduce((sum, { amount }) => sum + amount, 0n)
     return this.funded + came - went
   }
 
-  reserved(who: number): bigint {
-    const held = this.outs.filter((out) => out.who === who && this.holds(out))
-    return held.reduce((sum, { amount }) => sum + amount, 0n)
+  reserved(merchantIndex: number): bigint {
+    const open = this.outs.filter((out) => out.merchantIndex === merchantIndex && this.isReserved(out))
+    return open.reduce((sum, { amount }) => sum + amount, 0n)
   }
 
-  /** Whether money is set aside for it. */
-  holds({ status, sendAt }: ModelOut): boolean {
+  /** Whether money is reserved for it. */
+  isReserved({ status, sendAt }: ModelOut): boolean {
     return status === 'processing' || (status === 'pending' && sendAt === null)
   }
 
@@ -75,23 +80,27 @@ export class MoneyModel extends PaymentsModel {
     return status === 'pending' || status === 'processing'
   }
 
-  /** Of references deposits and collections share one space, payouts have their own. */
-  isTaken(kind: ModelOut['kind'], who: number, reference: string): boolean {
-    const others: readonly { who: number; reference: string; kind?: string }[] =
+  /** Deposits and collections share one space of references; payouts have their own. */
+  isTaken(kind: ModelOut['kind'], merchantIndex: number, reference: string): boolean {
+    const others: readonly { merchantIndex: number; reference: string; kind?: string }[] =
       kind === 'deposit' ? [...this.payments, ...this.outs.filter((out) => out.kind === kind)] : this.outs
     return others.some(
       (each) =>
-        each.who === who && each.reference === reference && (kind === 'deposit' || each.kind === kind),
+        each.merchantIndex === merchantIndex &&
+        each.reference === reference &&
+        (kind === 'deposit' || each.kind === kind),
     )
   }
 
-  /** Of a collection: paid, less what was given back and what is on its way. */
+  /** The refundable rest of a collection: the payment, less finished refunds and those under way. */
   left(payment: ModelPayment): bigint {
-    const gone = this.outs.filter((out) => out.refundOf === payment && (this.holds(out) || this.isPaid(out)))
+    const gone = this.outs.filter(
+      (out) => out.refundOf === payment && (this.isReserved(out) || this.isPaid(out)),
+    )
     return gone.reduce((rest, { amount }) => rest - amount, payment.amount)
   }
 
-  deposit(out: Pick<ModelOut, 'who' | 'reference' | 'amount' | 'refundOf'>): ModelOut {
+  deposit(out: Pick<ModelOut, 'merchantIndex' | 'reference' | 'amount' | 'refundOf'>): ModelOut {
     const made = this.#add({
       ...out,
       kind: 'deposit',
@@ -102,7 +111,7 @@ export class MoneyModel extends PaymentsModel {
     return made
   }
 
-  payout(out: Pick<ModelOut, 'who' | 'reference' | 'amount' | 'sendAt'>): ModelOut {
+  payout(out: Pick<ModelOut, 'merchantIndex' | 'reference' | 'amount' | 'sendAt'>): ModelOut {
     return this.#add({
       ...out,
       kind: 'payout',
@@ -126,15 +135,18 @@ export class MoneyModel extends PaymentsModel {
     return made
   }
 
-  /** Begins what is due, the oldest first: what was scheduled needs its money now. @returns what is sent */
+  /**
+   * Begins due payouts, the oldest first; a scheduled one needs its money now.
+   * @returns the payouts to be sent
+   */
   beginDue(): ModelOut[] {
     const due = this.outs
       .filter(({ status, sendAt }) => status === 'pending' && (sendAt ?? 0) <= this.now)
       .toSorted((a, b) => (a.sendAt ?? a.createdAt) - (b.sendAt ?? b.createdAt))
     return due.filter((out) => {
-      // Whoever owes begins nothing; what needed its money now ends as short.
-      if (out.sendAt === null && this.worth(out.who) < 0n) return false
-      if (out.sendAt !== null && this.worth(out.who) < out.amount) {
+      // A merchant that owes begins nothing; a scheduled payout without money fails.
+      if (out.sendAt === null && this.worth(out.merchantIndex) < 0n) return false
+      if (out.sendAt !== null && this.worth(out.merchantIndex) < out.amount) {
         this.#end(out, 'failed')
         return false
       }
@@ -152,29 +164,29 @@ export class MoneyModel extends PaymentsModel {
     return true
   }
 
-  /** What the operator's answer makes of it. @returns what was wrong to do, or null */
-  learnOut(out: ModelOut, { what, answer }: PlayedExchange): string | null {
+  /** Applies the operator's answer. @returns the error of the service, or null */
+  applyAnswerOut(out: ModelOut, { what, answer }: PlayedExchange): string | null {
     out.isDue = false
     if (what === 'query') {
       this.#learnQuery(out, answer)
       return null
     }
-    const wrong = this.#wrongToSendOut(out)
+    const wrong = this.#refuseSendOut(out)
     if (!wrong) this.#learnSend(out, answer)
     return wrong
   }
 
-  /** As of any payment; also what refunds gave back may be taken back by the operator as well, once. */
-  override learn(payment: ModelPayment, exchange: PlayedExchange): string | null {
+  /** As for any payment; the operator may also reverse a payment that refunds gave back, once. */
+  override applyAnswer(payment: ModelPayment, exchange: PlayedExchange): string | null {
     const wasReversed = payment.status === 'reversed'
-    const wrong = super.learn(payment, exchange)
+    const wrong = super.applyAnswer(payment, exchange)
     if (exchange.answer !== 'reversed') return wrong
     if (wasReversed && !this.takenBack.has(payment)) payment.events.push('payment_reversed')
     this.takenBack.add(payment)
     return wrong
   }
 
-  #wrongToSendOut({ kind, sends, request, status, sentAt, createdAt }: ModelOut): string | null {
+  #refuseSendOut({ kind, sends, request, status, sentAt, createdAt }: ModelOut): string | null {
     if (status !== 'processing') return `sent when it was ${status}`
     if (sends === 0) return null
     if (request === 'accepted') return 'sent again although the operator has it'
@@ -192,7 +204,7 @@ export class MoneyModel extends PaymentsModel {
     if (answer === 'refused') this.#end(out, 'failed')
     if (answer === 'accepted') out.request = 'accepted'
     if (answer === 'not_sent' && nothingLeft) out.request = 'unsent'
-    // Who waits for an answer hears that there is no float; a payout waits for it.
+    // Without a float a deposit fails at once, because its caller waits; a payout waits for a float.
     if (answer === 'floatless' && nothingLeft) {
       if (out.kind === 'deposit') this.#end(out, 'failed')
       else out.request = 'unsent'

@@ -1,29 +1,28 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { begin, everything, finish, type RealSystem, setting } from './commands.ts'
+import { begin, allCommands, finish, type RealSystem, startingPoints } from './commands.ts'
 import { type ModelPayment, PaymentsModel } from './model.ts'
-import { nodesOf, prove, runsOf, seed } from './seed.ts'
-import { judge, openNode, openEnvironment, type SimulationEnvironment } from './environment.ts'
+import { nodesOf, checkProperty, runsOf, seed } from './seed.ts'
+import { findProblems, openNode, openEnvironment, type SimulationEnvironment } from './environment.ts'
 
-// Whatever merchants, customers, operators and the schedule do, in whatever order: after each step the
-// service stands where a model of a hundred lines stands. `RUNS=20000` for more; a failure
-// prints what replays it.
+// Merchants, customers, operators and the schedule act in any order: after each step the service agrees with
+// a model of a hundred lines. `RUNS=20000` tries more; a failure prints the command that replays it.
 
 const nodes = nodesOf(4)
 const environments: SimulationEnvironment[] = []
 beforeAll(async () => {
-  for (let lane = 0; lane < nodes; lane += 1) environments.push(await openEnvironment())
+  for (let node = 0; node < nodes; node += 1) environments.push(await openEnvironment())
 })
 afterAll(() => Promise.all(environments.map(({ db }) => db.drop())))
 
-/** One run: two merchants of its own in a world that others used before. */
+/** Plays one run: two merchants of its own in an environment that earlier runs used. */
 async function play(
   environment: SimulationEnvironment,
   commands: Iterable<fc.AsyncCommand<PaymentsModel, RealSystem>>,
 ): Promise<void> {
   environment.operator.isDown = false
   environment.operator.stale.clear()
-  // Nobody asks about what earlier runs left.
+  // The job asks about no payment of earlier runs.
   await environment.db.owner.query(
     'UPDATE operator_request SET next_check_at = NULL WHERE next_check_at IS NOT NULL',
   )
@@ -36,12 +35,15 @@ async function play(
     reached.set(storyOf(payment), 1 + (reached.get(storyOf(payment)) ?? 0))
 }
 
-/** What became of payments, over all runs: a proof that never saw a late payment proves nothing of it. */
+/**
+ * Counts the histories of payments over all runs: a proof without any late payment would prove nothing about
+ * them.
+ */
 const reached = new Map<string, number>()
 function storyOf({ events, late, sends }: ModelPayment): string {
   return `${events.slice(1).join(' ')}${late ? ' late' : ''}${sends > 1 ? ', sent again' : ''}`
 }
-const stories = [
+const expectedHistories = [
   'payment_received',
   'payment_failed',
   'payment_expired',
@@ -51,25 +53,25 @@ const stories = [
   'payment_expired, sent again',
 ]
 
-test('the service does what the model does', async () => {
+test('the service handles collections as the model does', async () => {
   const runs = runsOf(500)
   process.stdout.write(`model: SEED=${seed}, ${runs} runs\n`)
   await Promise.all(
-    environments.map((environment, lane) =>
-      prove(
+    environments.map((environment, node) =>
+      checkProperty(
         fc.asyncProperty(
           begin,
           begin,
-          setting,
-          fc.commands(everything, { maxCommands: 20 }),
+          startingPoints,
+          fc.commands(allCommands, { maxCommands: 20 }),
           (a, b, first, more) => play(environment, [a, b, ...first, ...more]),
         ),
-        { runs: Math.ceil(runs / nodes), seed: seed + lane },
+        { runs: Math.ceil(runs / nodes), seed: seed + node },
       ),
     ),
   )
-  const missing = runs >= 500 && nodes > 1 ? stories.filter((story) => !reached.has(story)) : []
+  const missing = runs >= 500 && nodes > 1 ? expectedHistories.filter((history) => !reached.has(history)) : []
   process.stdout.write(`model: ${JSON.stringify(Object.fromEntries(reached))}\n`)
   expect(missing).toEqual([])
-  for (const environment of environments) expect(await judge(environment)).toEqual([])
+  for (const environment of environments) expect(await findProblems(environment)).toEqual([])
 }, 3_600_000)

@@ -2,20 +2,20 @@ import type { PlayedExchange } from './environment.ts'
 
 type Status = 'pending' | 'success' | 'failed' | 'expired' | 'reversed'
 
-/** A payment as it must be. Times are milliseconds since the run began. */
+/** A collection of the model. Times are milliseconds since the run began. */
 export interface ModelPayment {
-  who: number
+  merchantIndex: number
   reference: string
   amount: bigint
   status: Status
   late: boolean
   events: string[]
-  /** What is known of its request: never left, may have left, or the operator has it. */
+  /** The knowledge about its request: it never left, it may have left, or the operator has it. */
   request: 'unsent' | 'doubt' | 'accepted'
   createdAt: number
   sentAt: number
   sends: number
-  /** A callback asks for a question. */
+  /** Whether a callback came that makes the service ask. */
   isDue: boolean
 }
 
@@ -30,13 +30,13 @@ export class PaymentsModel {
   readonly payments: ModelPayment[] = []
   readonly callbacks = new Set<string>()
 
-  find(who: number, reference: string): ModelPayment | undefined {
-    return this.payments.find((each) => each.who === who && each.reference === reference)
+  find(merchantIndex: number, reference: string): ModelPayment | undefined {
+    return this.payments.find((each) => each.merchantIndex === merchantIndex && each.reference === reference)
   }
 
-  begin(who: number, reference: string, amount: bigint): ModelPayment {
+  begin(merchantIndex: number, reference: string, amount: bigint): ModelPayment {
     const payment: ModelPayment = {
-      who,
+      merchantIndex,
       reference,
       amount,
       status: 'pending',
@@ -52,8 +52,8 @@ export class PaymentsModel {
     return payment
   }
 
-  /** What the operator's answer makes of a payment. @returns what was wrong to do, or null */
-  learn(payment: ModelPayment, { what, answer }: PlayedExchange): string | null {
+  /** Applies the operator's answer. @returns the error of the service, or null */
+  applyAnswer(payment: ModelPayment, { what, answer }: PlayedExchange): string | null {
     payment.isDue = false
     if (what === 'query') this.#learnQuery(payment, answer)
     else {
@@ -85,7 +85,7 @@ export class PaymentsModel {
 
   #learnQuery(payment: ModelPayment, answer: PlayedExchange['answer']): void {
     const isOver = this.now - payment.createdAt >= lifetime
-    // What is taken back was paid before.
+    // A reversed payment was paid before.
     if (answer === 'settled' || answer === 'reversed') this.#end(payment, 'success')
     if (answer === 'reversed' && payment.status === 'success') {
       payment.status = 'reversed'
@@ -97,7 +97,7 @@ export class PaymentsModel {
       this.#end(payment, 'expired')
   }
 
-  /** Whether the service gives up on a payment, without asking anybody, when it looks at it. */
+  /** Whether the service gives up the payment without a question, when it looks at it. */
   isGone({ status, request, createdAt }: ModelPayment): boolean {
     return status === 'pending' && request === 'unsent' && this.now - createdAt >= resendFor
   }
@@ -114,8 +114,10 @@ export class PaymentsModel {
     payment.events.push(status === 'success' ? 'payment_received' : `payment_${status}`)
   }
 
-  balance(who: number): bigint {
-    const paid = this.payments.filter((each) => each.who === who && each.status === 'success')
+  balance(merchantIndex: number): bigint {
+    const paid = this.payments.filter(
+      (each) => each.merchantIndex === merchantIndex && each.status === 'success',
+    )
     return paid.reduce((sum, { amount }) => sum + amount, 0n)
   }
 }

@@ -5,11 +5,11 @@ import type { RealOut } from './acts-out.ts'
 
 export type ModelItem = ModelPayment | ModelOut
 
-/** How something stands in the service's own books. */
+/** The state of an item in the service's own books. */
 export interface PaymentStates {
   id: string
   kind: 'pay' | 'deposit' | 'payout'
-  who: number
+  merchantIndex: number
   reference: string
   status: string
   isBack: boolean
@@ -30,7 +30,7 @@ export async function readItems({ environment, merchants }: RealOut): Promise<Pa
           'payout_id'
         FROM payout p WHERE p.merchant_id = ANY ($1)
       )
-      SELECT i.id::text, i.kind, array_position($1, i.merchant_id) - 1 AS who, i.reference, i.status,
+      SELECT i.id::text, i.kind, array_position($1, i.merchant_id) - 1 AS "merchantIndex", i.reference, i.status,
         i.back AS "isBack", (
           SELECT json_agg(e.type ORDER BY e.id) FROM event e
           WHERE e.merchant_id = i.merchant_id AND e.data->>i.key = i.id::text
@@ -47,7 +47,10 @@ export async function readItems({ environment, merchants }: RealOut): Promise<Pa
 
 export function find(states: readonly PaymentStates[], item: ModelItem): PaymentStates | undefined {
   return states.find(
-    (row) => row.kind === kindOf(item) && row.who === item.who && row.reference === item.reference,
+    (row) =>
+      row.kind === kindOf(item) &&
+      row.merchantIndex === item.merchantIndex &&
+      row.reference === item.reference,
   )
 }
 
@@ -55,19 +58,19 @@ function kindOf(item: ModelItem): PaymentStates['kind'] {
   return 'kind' in item ? item.kind : 'pay'
 }
 
-/** Service and model stand in the same place: every status, every event, and every franc. */
+/** Compares service and model: every status, every event, and every franc. */
 export async function compare(model: MoneyModel, real: RealOut): Promise<void> {
   const states = await readItems(real)
   const items = [...model.payments, ...model.outs]
   const racing = new Set(model.payments.filter((payment) => isRacing(model, payment)).map(nameOf))
-  const tellBoth = (item: Told, kind: PaymentStates['kind'], isBack: boolean) =>
-    told(
+  const describeItem = (item: StateRow, kind: PaymentStates['kind'], isBack: boolean) =>
+    itemInWords(
       { ...item, events: racing.has(nameOf(item)) ? withoutTwins(item.events) : item.events },
       kind,
       isBack,
     )
-  expect(states.map((row) => tellBoth(row, row.kind, row.isBack)).toSorted()).toEqual(
-    items.map((item) => tellBoth(item, kindOf(item), 'kind' in item && item.isBack)).toSorted(),
+  expect(states.map((row) => describeItem(row, row.kind, row.isBack)).toSorted()).toEqual(
+    items.map((item) => describeItem(item, kindOf(item), 'kind' in item && item.isBack)).toSorted(),
   )
   const { rows } = await real.environment.db.owner.query({
     name: 'balance_states',
@@ -76,19 +79,19 @@ export async function compare(model: MoneyModel, real: RealOut): Promise<void> {
     values: [real.merchants.map(({ merchantId }) => merchantId)],
   })
   expect(rows).toEqual(
-    real.merchants.map((_merchant, who) => {
-      const worth = model.worth(who)
+    real.merchants.map((_merchant, merchantIndex) => {
+      const worth = model.worth(merchantIndex)
       const [available, receivable] = worth > 0n ? [worth, 0n] : [0n, -worth]
-      return { available, reserved: model.reserved(who), receivable }
+      return { available, reserved: model.reserved(merchantIndex), receivable }
     }),
   )
 }
 
-type Told = Pick<PaymentStates, 'who' | 'reference' | 'status' | 'events'>
+type StateRow = Pick<PaymentStates, 'merchantIndex' | 'reference' | 'status' | 'events'>
 
 /**
- * Refunds gave it back and the operator took it back: where both were learned at once, one or two events say
- * so, by what was noted first. The money is the same.
+ * A payment was given back by refunds and reversed by the operator. If the service learned both at once, the
+ * order of recording decides whether one or two events tell it. The money is the same.
  */
 function isRacing(model: MoneyModel, payment: ModelPayment): boolean {
   return (
@@ -97,20 +100,24 @@ function isRacing(model: MoneyModel, payment: ModelPayment): boolean {
   )
 }
 
-function nameOf({ who, reference }: Pick<Told, 'who' | 'reference'>): string {
-  return `${who} ${reference}`
+function nameOf({ merchantIndex, reference }: Pick<StateRow, 'merchantIndex' | 'reference'>): string {
+  return `${merchantIndex} ${reference}`
 }
 
 function withoutTwins(events: readonly string[]): string[] {
   return events.filter((type, place) => type !== 'payment_reversed' || events[place - 1] !== type)
 }
 
-/** One line about one item. */
-function told({ who, reference, status, events }: Told, kind: string, isBack: boolean): string {
-  return `${kind} ${who} ${reference}: ${status}${isBack ? ', back' : ''} (${events.join(' ')})`
+/** Describes an item in one line. */
+function itemInWords(
+  { merchantIndex, reference, status, events }: StateRow,
+  kind: string,
+  isBack: boolean,
+): string {
+  return `${kind} ${merchantIndex} ${reference}: ${status}${isBack ? ', back' : ''} (${events.join(' ')})`
 }
 
-/** As if the last question had been a while ago; an unsent request may be sent from its moment on. */
+/** Lets the pauses pass: the last question was a while ago, and an unsent request may be sent. */
 export async function forgetPauses({ environment, merchants }: RealOut): Promise<void> {
   await environment.db.owner.query({
     name: 'forget_pauses',

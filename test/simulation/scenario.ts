@@ -5,7 +5,7 @@ import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
 import { checkPayment } from '../../src/resources/transactions/check.ts'
 import { collect } from '../../src/resources/transactions/collect.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
-import { prove, runsOf, seed } from './seed.ts'
+import { checkProperty, runsOf, seed } from './seed.ts'
 import { Turns } from './turns.ts'
 import {
   contextOf,
@@ -15,16 +15,16 @@ import {
   type SimulationEnvironment,
 } from './environment.ts'
 
-/** One for each property that was played; who plays drops their databases. */
+/** One environment for each property that was played; the test file drops their databases. */
 export const environments: SimulationEnvironment[] = []
 
-/** One schedule: a merchant, a payment of 5,000 that the operator has, and two sides that work on it. */
+/** One schedule: a merchant, a payment of 5,000 at the operator, and two sides that work on it. */
 export interface TimedScenario {
   environment: SimulationEnvironment
   turns: Turns
   merchant: SignedInMerchant
   reference: string
-  /** The sides: nodes of their own, or one node twice. */
+  /** The sides: two nodes, or one node twice. */
   sides: readonly [Services, Services]
   name(): Promise<string>
   id(): Promise<bigint>
@@ -41,12 +41,12 @@ export interface FoundOutcome {
 
 let made = 0
 
-/** Plays a scene in many schedules. @param play makes the payment itself, or calls `begun` */
+/** Plays a scenario in many schedules. @param play makes the payment itself, or calls `beginPayment` */
 export async function schedules(play: (scenario: TimedScenario) => Promise<void>): Promise<void> {
   const environment = await openEnvironment()
   environments.push(environment)
   const property = fc.asyncProperty(fc.scheduler(), fc.boolean(), async (scheduler, isOneNode) => {
-    // What earlier schedules left open is nobody's business here.
+    // The payments of earlier schedules must not be due in this one.
     await environment.db.owner.query(
       `UPDATE operator_request SET next_check_at = next_check_at + interval '1 year'
        WHERE next_check_at < service_now() + interval '1 year'`,
@@ -81,10 +81,10 @@ export async function schedules(play: (scenario: TimedScenario) => Promise<void>
     })
     if (operator.failures.length > 0) throw operator.failures[0]
   })
-  await prove(property, { runs: runsOf(84), seed })
+  await checkProperty(property, { runs: runsOf(84), seed })
 }
 
-export async function found({ environment, merchant }: TimedScenario): Promise<FoundOutcome> {
+export async function readOutcome({ environment, merchant }: TimedScenario): Promise<FoundOutcome> {
   const { rows } = await environment.db.owner.query<FoundOutcome>(
     `SELECT t.status, t.late, r.attempt, b.available AS balance, count(*) OVER ()::int AS transactions,
        ARRAY(SELECT e.type FROM event e WHERE e.merchant_id = t.merchant_id ORDER BY e.id) AS events
@@ -97,8 +97,8 @@ export async function found({ environment, merchant }: TimedScenario): Promise<F
   return rows[0]
 }
 
-/** A payment that was begun outside of the schedule. */
-export async function begun(
+/** Makes a payment before the schedule begins. */
+export async function beginPayment(
   scenario: TimedScenario,
   treatment: PlayedOperator['treatment'] = 'normal',
 ): Promise<void> {
@@ -107,7 +107,7 @@ export async function begun(
   await pay(scenario, openNode(scenario.environment))
   operator.treatment = 'normal'
   operator.log.length = 0
-  // From here on the operator is asked in turns too.
+  // From here on a call to the operator waits for its turn too.
   operator.arrive = (what) => scenario.turns.point(what)
 }
 
@@ -121,7 +121,7 @@ export async function customer(scenario: TimedScenario, state: 'paid' | 'decline
   if (operation) operation.state = state
 }
 
-/** The request may be asked about now, and sent again. */
+/** Lets the pauses pass: the request may be asked about now, and sent again. */
 export async function passPauses({ environment, merchant }: TimedScenario): Promise<void> {
   await environment.db.owner.query(
     `UPDATE operator_request SET query_after = NULL, next_check_at = service_now() - interval '1 s',
@@ -130,14 +130,14 @@ export async function passPauses({ environment, merchant }: TimedScenario): Prom
   )
 }
 
-/** The fence of the last send ends this moment. */
+/** Ends the fence of the last send now. */
 export async function endFence({ environment, merchant }: TimedScenario): Promise<void> {
   await environment.db.owner.query('UPDATE operator_request SET fence_until = now() WHERE merchant_id = $1', [
     merchant.merchantId,
   ])
 }
 
-/** Nobody asked about it lately, and somebody should. */
+/** Makes the request due: the last question was long ago. */
 export async function dueNow({ environment, merchant }: TimedScenario): Promise<void> {
   await environment.db.owner.query(
     `UPDATE operator_request SET query_after = NULL, next_check_at = service_now() - interval '1 s'
@@ -146,7 +146,7 @@ export async function dueNow({ environment, merchant }: TimedScenario): Promise<
   )
 }
 
-/** Makes it seem this much older than it is. */
+/** Makes the payment older by this time. */
 export async function age({ environment, merchant }: TimedScenario, ms: number): Promise<void> {
   for (const table of ['transaction', 'operator_request']) {
     await environment.db.owner.query(

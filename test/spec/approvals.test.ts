@@ -6,7 +6,7 @@ import { customer, openFixture } from '../kit/fixture.ts'
 // Approvals of payouts (see docs/design/rules.md#approvals): people decide, never alone where two are asked.
 const fixture = await openFixture()
 const sibling = await fixture.sibling()
-const { payOut, money, record, cancel, told, ahead } = payoutsOn(fixture)
+const { payOut, money, record, cancel, emitted, ahead } = payoutsOn(fixture)
 const { ask, approvalOf, team, waiting, approve, reject, becomes, paidOut, verdictsOf } = approvalsOn(fixture)
 const { owner } = fixture.database
 
@@ -29,7 +29,7 @@ describe('approvePayout', () => {
     })
     await becomes(merchant, payout, { status: 'completed', approval: 'approved' })
     expect(await paidOut(payout)).toEqual(sentOnce)
-    expect(await told(payout.id)).toEqual([
+    expect(await emitted(payout.id)).toEqual([
       'payout_pending',
       'approval_given',
       'payout_processing',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
-import { holdBack } from '../kit/money-out.ts'
+import { reserveForApproval } from '../kit/money-out.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, each, openFixture, perOperator } from '../kit/fixture.ts'
 
@@ -23,7 +23,7 @@ test('a new merchant has nothing', async () => {
 test('balance is available + reserved', async () => {
   const shop = await fixture.merchant()
   await fundMerchant(fixture.app.services, shop.merchantId, { amount: 10_000 })
-  await holdBack(fixture.database.owner, shop.merchantId, 4_000n)
+  await reserveForApproval(fixture.database.owner, shop.merchantId, 4_000n)
   const { body } = await balanceOf(shop.token)
   expect(body['data']).toMatchObject({ balance: 10_000, available: 6_000, reserved: 4_000 })
 })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { batchApprovalsOn, givenBack, wentOnce } from '../kit/batch-approvals.ts'
+import { released, sentOnce } from '../kit/approvals.ts'
+import { batchApprovalsOn } from '../kit/batch-approvals.ts'
 import { bulkOn } from '../kit/bulk.ts'
 import { openFixture } from '../kit/fixture.ts'
 
@@ -28,7 +29,7 @@ describe('races have one end', () => {
       expect(answers.filter(({ code }) => code === 'STATE_CONFLICT')).toHaveLength(race.at - race.required)
       expect(await verdictsOf(batch)).toHaveLength(race.required)
       expect(await ended(merchant, batch.id)).toMatchObject({ status: 'completed', approval: 'approved' })
-      expect(await paidOut(batch)).toEqual(wentOnce)
+      expect(await paidOut(batch)).toEqual(sentOnce)
     })
     await Promise.all(all)
     expect(await money(merchant)).toEqual({ available: 100_000 - rounds * 2_000, reserved: 0 })
@@ -57,7 +58,7 @@ describe('races have one end', () => {
         expect(rejected).toMatchObject(went ? { code: 'STATE_CONFLICT' } : { status: 'CANCELLED' })
         expect(approved).toMatchObject(went ? { __typename: 'Batch' } : { code: 'STATE_CONFLICT' })
         expect(await ended(merchant, batch.id)).toMatchObject({ status: went ? 'completed' : 'cancelled' })
-        expect(await paidOut(batch)).toEqual(went ? wentOnce : givenBack)
+        expect(await paidOut(batch)).toEqual(went ? sentOnce : released)
         expect(await verdictsOf(batch)).toHaveLength(1)
       }),
     )
@@ -76,7 +77,7 @@ describe('races have one end', () => {
         const end = await ended(merchant, batch.id)
         const went = end['succeeded_count'] === 1
         expect(end['status']).toBe(cancelled.status === 200 ? 'cancelled' : 'completed')
-        expect(await paidOut(batch)).toEqual(went ? wentOnce : givenBack)
+        expect(await paidOut(batch)).toEqual(went ? sentOnce : released)
       }),
     )
   })

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { TestMerchant } from '../kit/app.ts'
-import { batchApprovalsOn, givenBack } from '../kit/batch-approvals.ts'
+import { released } from '../kit/approvals.ts'
+import { batchApprovalsOn } from '../kit/batch-approvals.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
 import { eventually } from '../kit/eventually.ts'
 import { day } from '../kit/payouts.ts'
@@ -10,7 +11,7 @@ import { openFixture } from '../kit/fixture.ts'
 // Approvals of batches (see docs/design/rules.md#approvals): as with payouts, and nobody behind a batch
 // decides.
 const fixture = await openFixture()
-const { call, draft, process, cancel, ended, money, summary, told } = bulkOn(fixture)
+const { call, draft, process, cancel, ended, money, summary, emitted } = bulkOn(fixture)
 const { ask, team, waiting, send, approve, reject, approvalOf, paidOut, verdictsOf } =
   batchApprovalsOn(fixture)
 const { owner } = fixture.database
@@ -49,7 +50,7 @@ describe('approveBatch', () => {
     expect(await ended(merchant, batch.id)).toMatchObject({ status: 'completed', approval: 'approved' })
     expect(await money(merchant)).toEqual({ available: 95_000, reserved: 0 })
     expect(await paidOut(batch)).toEqual({ requests: 2, steps: ['reserve', 'post', 'post'] })
-    expect((await told(batch.id)).filter((type) => type !== 'batch_progress')).toEqual([
+    expect((await emitted(batch.id)).filter((type) => type !== 'batch_progress')).toEqual([
       'batch_draft',
       'batch_pending_approval',
       'approval_given',
@@ -190,7 +191,7 @@ describe('no approval is reached', () => {
       expect(await approve(by, batch)).toMatchObject({ code: 'STATE_CONFLICT' })
       expect(await reject(by, batch)).toMatchObject({ code: 'STATE_CONFLICT' })
     }
-    expect(await paidOut(gone)).toEqual(givenBack)
+    expect(await paidOut(gone)).toEqual(released)
   })
 
   test('in the database, whoever says so: by too few, or by who is behind it', async () => {
@@ -233,7 +234,7 @@ describe('what is not approved is cancelled, and its money free again', () => {
     })
     expect(await summary(merchant, batch.id)).toMatchObject({ status: 'cancelled', cancelled_count: 2 })
     expect(await money(merchant)).toEqual({ available: 100_000, reserved: 0 })
-    expect(await paidOut(batch)).toEqual(givenBack)
+    expect(await paidOut(batch)).toEqual(released)
     const { rows } = await owner.query(
       `SELECT data FROM event WHERE data->>'batch_id' = $1 AND type = 'batch_cancelled'`,
       [String(batch.id)],

@@ -8,7 +8,7 @@ import { eventually } from '../kit/eventually.ts'
 import { customer, openFixture, second } from '../kit/fixture.ts'
 
 const fixture = await openFixture({ OPERATOR_C_BREAKER_OPEN_MS: '500' })
-const { shop, draft, process, cancel, ended, money, summary, told } = bulkOn(fixture)
+const { shop, draft, process, cancel, ended, money, summary, emitted } = bulkOn(fixture)
 const { owner } = fixture.database
 
 const paid = (operator: Provider, scenario = '00', parameter = '00') =>
@@ -100,7 +100,7 @@ test('whatever happens on the way: counts and amounts are those of the operators
     failed_count: failed,
     paid_amount: total,
   })
-  expect(await told(id)).toContain('bulk_pay_done')
+  expect(await emitted(id)).toContain('bulk_pay_done')
   // Taken back after 50 s: the money is there again, and the batch stays what it was.
   await fixture.advance(120 * second)
   await eventually(async () =>
@@ -177,7 +177,7 @@ test('an outcome that nobody knows stays processing, and so does its batch, canc
   expect((await cancel(merchant, id)).status).toBe(200)
   expect(await summary(merchant, id)).toMatchObject({ status: 'processing' })
   expect((await money(merchant)).reserved).toBe(2_000)
-  expect(await told(id)).not.toContain('bulk_pay_done')
+  expect(await emitted(id)).not.toContain('bulk_pay_done')
 })
 
 test('a slow operator does not hold up the others of its batch, nor other batches', async () => {

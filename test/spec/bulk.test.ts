@@ -3,7 +3,7 @@ import { bulkOn, row } from '../kit/bulk.ts'
 import { openFixture } from '../kit/fixture.ts'
 
 const fixture = await openFixture()
-const { call, shop, draft, process, cancel, ended, money, told } = bulkOn(fixture)
+const { call, shop, draft, process, cancel, ended, money, emitted } = bulkOn(fixture)
 
 test('201 a draft with its recipients, and nothing set aside', async () => {
   const merchant = await shop(10_000)
@@ -46,7 +46,7 @@ test('all recipients are paid, and the batch says so once', async () => {
     processed_at: expect.stringMatching(/Z$/),
   })
   expect(await money(merchant)).toEqual({ available: 76_000, reserved: 0 })
-  expect(await told(id)).toEqual(['batch_draft', 'batch_processing', 'batch_progress', 'bulk_pay_done'])
+  expect(await emitted(id)).toEqual(['batch_draft', 'batch_processing', 'batch_progress', 'bulk_pay_done'])
 })
 
 test('some are paid and some are not: the rest is free again', async () => {
@@ -68,7 +68,7 @@ test('400 what is not covered stays a draft', async () => {
   const answer = await process(merchant, id)
   expect(answer.status).toBe(400)
   expect((await call(merchant, 'GET', `/${id}`)).body['data']).toMatchObject({ status: 'draft' })
-  expect(await told(id)).toEqual(['batch_draft'])
+  expect(await emitted(id)).toEqual(['batch_draft'])
 })
 
 test('a draft is cancelled with all its recipients', async () => {

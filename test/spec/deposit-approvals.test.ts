@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { cancelPayoutsOf } from '../../src/resources/payouts/cancel-all.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
-import { knowHolder, makeMember } from '../kit/members.ts'
+import { nameHolder, makeMember } from '../kit/members.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { approvalsOn } from '../kit/approvals.ts'
 import { eventually } from '../kit/eventually.ts'
@@ -20,7 +20,7 @@ const person = ({ merchantId }: TestMerchant, role: 'owner' | 'finance' = 'finan
 async function shopWithApprovals(cover = true): Promise<TestMerchant> {
   const shop = await fixture.merchant()
   await fixture.fund(shop, 1_000_000)
-  await knowHolder(owner, access, shop.merchantId)
+  await nameHolder(owner, access, shop.merchantId)
   const body = { payouts_require_approval: true, approval_threshold: 2_000, approvals_cover_deposits: cover }
   expect(await fixture.rest('PUT', '/settings', { token: shop.token, body })).toMatchObject({ status: 200 })
   return shop

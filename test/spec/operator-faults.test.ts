@@ -2,7 +2,7 @@ import { createClient } from 'graphql-sse'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { scenarios } from '../../src/simulator/scenarios.ts'
 import type { Provider } from '../../src/shared/providers.ts'
-import { holdBack } from '../kit/money-out.ts'
+import { reserveForApproval } from '../kit/money-out.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, each, minute, openFixture, perOperator, second, type Fixture } from '../kit/fixture.ts'
 
@@ -181,7 +181,7 @@ describe('40 the operator takes back what it paid', () => {
       expect(await fixture.statusOf(spender, spent['transaction_id'])).toBe('success'),
     )
     expect(await fixture.available(shop)).toBe(before + 20_000)
-    await holdBack(fixture.database.owner, spender.merchantId, 4_000n)
+    await reserveForApproval(fixture.database.owner, spender.merchantId, 4_000n)
     await fixture.advance(6 * second)
     await eventually(async () => {
       for (const operator of calling)

@@ -8,11 +8,11 @@ import { day, fieldsOf, payoutsOn } from '../kit/payouts.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
 
 const fixture = await openFixture()
-const { shop, payOut, ahead, money, record, cancel, told, written } = payoutsOn(fixture)
+const { shop, payOut, ahead, money, record, cancel, emitted, written } = payoutsOn(fixture)
 const { pool } = fixture.database.database
 const { owner } = fixture.database
 
-const nothing = { payouts: 0, reserves: 0, told: 0, requests: 0 }
+const nothing = { payouts: 0, reserves: 0, emitted: 0, requests: 0 }
 const made = ({ status, body }: RestAnswer) => {
   expect(body).toMatchObject({ success: true })
   expect(status).toBe(201)
@@ -43,7 +43,7 @@ describe('POST /payouts', () => {
     const { available, reserved } = await money(merchant)
     expect(available).toBe(8_000)
     expect([0, 12_000]).toContain(reserved)
-    expect((await told(data['id']))[0]).toBe('payout_pending')
+    expect((await emitted(data['id']))[0]).toBe('payout_pending')
     const { rows } = await owner.query('SELECT maker, request_data FROM payout WHERE id = $1', [data['id']])
     expect(rows).toEqual([
       {
@@ -335,7 +335,7 @@ describe('where a merchant asks for approval', () => {
       expect(await record(merchant, id)).toMatchObject({ status: 'cancelled', approval: 'expired' }),
     )
     expect(await money(merchant)).toEqual({ available: 30_000, reserved: 0 })
-    expect(await told(id)).toEqual(['payout_pending', 'payout_cancelled'])
+    expect(await emitted(id)).toEqual(['payout_pending', 'payout_cancelled'])
   })
 })
 
@@ -349,7 +349,7 @@ describe('cancelPayout', () => {
       status: 'CANCELLED',
     })
     expect(await money(merchant)).toEqual({ available: 30_000, reserved: 0 })
-    expect(await told(id)).toEqual(['payout_pending', 'payout_cancelled'])
+    expect(await emitted(id)).toEqual(['payout_pending', 'payout_cancelled'])
     expect(await record(merchant, id)).toMatchObject({ settled_at: expect.any(String) })
     const document = `query ($id: ID) { payout(id: $id) { ledgerEntries { step debit credit amount } } }`
     const { body } = await fixture.graphql(document, { id: String(id) }, merchant.token)

@@ -7,25 +7,26 @@ import type { TestApp, TestMerchant } from '../app.ts'
 import { eventually } from '../eventually.ts'
 import type { MailServer } from '../mail-server.ts'
 
-// What runs every operation once: a shop for each, people with passwords, and the secrets that were told.
+// The fixture runs every operation once: with a shop for each, people with passwords, and a list of the
+// secrets that were shown.
 
-/** What an operation gave: rows say what they expect of it. */
+/** The data of an answer, in any shape: the rows know the shape that they expect. */
 export type Data = ReturnType<typeof JSON.parse>
 
-/** A request by one of the two doors; a GraphQL one names the root field. */
+/** A request by REST or GraphQL; a GraphQL one names the root field. */
 export interface AuditedRequest {
   field?: string
   variables?: Record<string, unknown>
   method?: string
   path?: string
-  /** A form stands as it is. */
+  /** A form is sent as it is. */
   body?: object | string
   headers?: Record<string, string>
   token?: string | undefined
 }
 
 export interface AuditedShop extends TestMerchant {
-  /** How entries name its API key. */
+  /** The name of its API key in audit entries. */
   key: string
   keyId: number
 }
@@ -34,7 +35,7 @@ export interface Person {
   email: string
   memberId: number
   password: string
-  /** Of the session that the invitation opened. */
+  /** The token of the session that the invitation opened. */
   token: string
 }
 
@@ -43,19 +44,19 @@ export interface AuditedFixture {
   /** Every secret that was issued or sent. */
   secrets: Set<string>
   shop(): Promise<AuditedShop>
-  /** Sends it. @returns the answer, and the `data` of the operation, null where it was refused */
+  /** Sends a request. @returns the answer, and the `data` of the operation, null where it was refused */
   send(ask: AuditedRequest): Promise<{ data: Data; text: string; requestId: string }>
-  /** Sends what must succeed. */
+  /** Sends a request that must succeed. */
   done(ask: AuditedRequest): Promise<Data>
-  /** Somebody of the team who has accepted the invitation. */
+  /** Makes a member of the team that has accepted the invitation. */
   person(shop: AuditedShop, role?: string): Promise<Person>
-  /** Somebody of the team without a password, signed in. */
+  /** Makes a signed-in member of the team without a password. */
   member: (
     shop: AuditedShop,
     role: 'owner' | 'viewer',
   ) => Promise<{ memberId: number; sessionId: number; token: string }>
   invite(shop: AuditedShop): Promise<{ email: string; memberToken: string; memberId: number }>
-  /** What a letter to somebody proves, which links to a page. */
+  /** Reads the token in an email to this address that links to the page. */
   proofFor(address: string, page?: 'join' | 'reset-password'): Promise<string>
   requestReset(person: Person): Promise<string>
 }
@@ -146,7 +147,7 @@ export function openFixture(service: TestApp, mail: MailServer): AuditedFixture 
 const secretNames = new Set(['token', 'secret', 'uri', 'codes', 'password', 'current', 'code', 'apiSecret'])
 const secretHeaders = new Set(['X-API-Secret'])
 
-/** Keeps every secret of a request or an answer, by the names of its fields. */
+/** Collects every secret of a request or an answer, by the names of its fields. */
 function collect(value: unknown, secrets: Set<string>, name = ''): void {
   if (Array.isArray(value)) for (const part of value) collect(part, secrets, name)
   else if (typeof value === 'object' && value !== null)
@@ -154,7 +155,7 @@ function collect(value: unknown, secrets: Set<string>, name = ''): void {
   else if (typeof value === 'string' && (secretNames.has(name) || secretHeaders.has(name))) secrets.add(value)
 }
 
-/** A mutation with all its arguments, that asks for all that it tells in one or two steps. */
+/** Writes a mutation with all its arguments that selects all fields one or two levels deep. */
 function documentOf(name: string): string {
   const field = schema.getMutationType()?.getFields()[name] ?? schema.getQueryType()?.getFields()[name]
   if (!field) throw new Error(`There is no ${name}.`)

@@ -1,20 +1,20 @@
-import { knowHolder } from '../members.ts'
+import { nameHolder } from '../members.ts'
 import { totpCode } from '../../../src/identity/totp.ts'
 import { eventually } from '../eventually.ts'
 import type { AuditedRequest, Data, AuditedFixture, Person, AuditedShop } from './fixture.ts'
 
-// Every mutation of the schema, so that each succeeds once, with the entry that it leaves in the audit log;
-// and something that is refused. One without a row here fails the test.
+// Every mutation of the schema: each succeeds once and leaves its entry in the audit log, and is refused
+// once. A mutation without a row here fails the test.
 
 export interface Case {
   ask: AuditedRequest
-  /** Who did it, as entries name it. */
+  /** The actor, as entries name it. */
   actor: string
-  /** What it was done to; where it is made by this, from the answer. */
+  /** The target; where the mutation makes it, read from the answer. */
   target: string | ((data: Data) => string)
-  /** The same, to be refused; left out, as somebody who only reads. */
+  /** A request that must be refused; absent: the same request by a member who may only read. */
   refused?: AuditedRequest
-  /** What it takes is good once, also where it then fails. */
+  /** Its one-time code is used up, also by a refused request. */
   isGoodOnce?: true
 }
 
@@ -26,11 +26,11 @@ const payment = { amount: 5_000, customerPhone: phone, paymentMethod: 'OperatorA
 const somebody = { name: 'Awa', account: phone, paymentMethod: 'OperatorA' }
 export const hook = { url: 'http://127.0.0.1:1/hook', events: ['PAYMENT_RECEIVED'] }
 
-/** What an entry names: from the answer, from what was given, or the shop itself. */
+/** Names the target of an entry: from the answer, from the variables, or the shop itself. */
 export type Named = (data: Data, given: Data, shop: AuditedShop) => string
 type Given = Promise<Record<string, unknown>> | Record<string, unknown>
 
-/** A mutation of the shop's API key. */
+/** A mutation that the shop's API key calls. */
 const byKey =
   (variables: (fixture: AuditedFixture, shop: AuditedShop) => Given, target: Named) =>
   (field: string): Prepare =>
@@ -40,7 +40,7 @@ const byKey =
     return { ask, actor: shop.key, target: (data) => target(data, given, shop) }
   }
 
-/** A mutation by which a person sees to the own account. */
+/** A mutation by which a person changes the person's own account. */
 const byPerson =
   (variables: (fixture: AuditedFixture, person: Person) => Given, wrongly: Record<string, unknown>) =>
   (field: string): Prepare =>
@@ -112,7 +112,7 @@ async function collected(fixture: AuditedFixture, shop: AuditedShop): Promise<nu
 
 const recipient = { name: 'Awa', account: phone, amount: 1_000, paymentMethod: 'OperatorA' }
 
-/** A draft for somebody, of a shop that can pay it. */
+/** Makes a draft for one recipient, of a shop that can pay it. */
 export async function draft(fixture: AuditedFixture, shop: AuditedShop, account = phone): Promise<number> {
   await funded(fixture, shop)
   const variables = { input: { recipients: [{ ...recipient, account }] } }
@@ -120,7 +120,7 @@ export async function draft(fixture: AuditedFixture, shop: AuditedShop, account 
   return made['batch'].databaseId
 }
 
-/** A batch whose only recipient was refused. */
+/** Makes a batch whose only recipient was refused. */
 async function failedBatch(fixture: AuditedFixture, shop: AuditedShop): Promise<number> {
   const { token } = shop
   const id = await draft(fixture, shop, '70020000')
@@ -142,7 +142,7 @@ export const made =
   (kind: string, at: (data: Data) => unknown): Named =>
   (data) =>
     `${kind}:${String(at(data))}`
-/** A mutation of somebody who signed in, about a payout or a batch that waits; an API key is refused. */
+/** A mutation of a signed-in member about a waiting payout or batch; an API key is refused. */
 const byApprover =
   (
     kind: string,
@@ -153,7 +153,7 @@ const byApprover =
   async (fixture, shop) => {
     const asking = { input: { payoutsRequireApproval: true } }
     await fixture.done({ field: 'updateSettings', variables: asking, token: shop.token })
-    await knowHolder(fixture.service.database.owner, fixture.service.app.services.access, shop.merchantId)
+    await nameHolder(fixture.service.database.owner, fixture.service.app.services.access, shop.merchantId)
     const { databaseId: id, approval } = await wait(fixture, shop)
     const { token, memberId } = await fixture.member(shop, 'owner')
     const ask = { field, variables: { id, ...more(approval) }, token }
@@ -187,7 +187,7 @@ const changeThatWaits = async (fixture: AuditedFixture, shop: AuditedShop) => {
 }
 export const theShop: Named = (_data, _given, { merchantId }) => `merchant:${merchantId}`
 
-/** By the names of the mutations. */
+/** The cases by the names of the mutations. */
 export const mutations: Readonly<Record<string, ((field: string) => Prepare) | { exempt: string }>> = {
   requestPasswordReset: { exempt: 'anybody may ask, and nothing changes before the letter is used' },
 

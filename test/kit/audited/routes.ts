@@ -15,9 +15,10 @@ import {
   webhook,
 } from './operations.ts'
 
-// Every writing route of REST, as `mutations` has those of GraphQL. One without a row here fails the test.
+// Every writing route of REST, as `mutations` has those of GraphQL. A route without a row here fails the
+// test.
 
-/** A route, called by the shop's API key; `makeId` makes what its path names. */
+/** A route that the shop's API key calls; `makeId` makes the thing that its path names. */
 const route =
   (
     body: object | string | undefined,
@@ -38,7 +39,7 @@ const answered = (kind: string, name = 'id') => made(kind, (data) => data[name])
 const paid = { amount: 5_000, customer_phone: phone, payment_method: 'OperatorA' }
 const rowed = { name: 'Awa', account: phone, amount: 1_000, payment_method: 'OperatorA' }
 
-/** By method and path. */
+/** The cases by method and path. */
 export const restWrites: Readonly<Record<string, (method: string, path: string) => Prepare>> = {
   'POST /auth':
     (method, path) =>
@@ -83,6 +84,6 @@ export const restWrites: Readonly<Record<string, (method: string, path: string) 
     async (fixture, shop) => (await fixture.member(shop, 'viewer')).memberId,
   ),
   'PUT /settings': route({ business_name: 'Chez Fanta' }, theShop),
-  // It reads, and what it asks of the operator is recorded.
+  // The route reads, but its question to the operator is recorded.
   'GET /balance?payment_method=OperatorA': route(undefined, () => 'operator:OperatorA'),
 }

@@ -1,4 +1,4 @@
-/** What the owner of the database could try; `at(n)` is the entry at place n. */
+/** Changes that the owner of the database could try; `at(n)` is entry number n. */
 const at = (n: number) => `(SELECT entry_id FROM audit_link WHERE merchant_id = $1 AND position = ${n})`
 export const tampering: Readonly<Record<string, readonly [statement: string, fault: object]>> = {
   'an edit': [

@@ -1,9 +1,10 @@
 import type { Pool } from 'pg'
 import { expect } from 'vitest'
 
-// What a stranger knows of a merchant, and how it tries with it: the words of the isolation matrix.
+// The words of the isolation matrix: the names that a stranger knows of a merchant, and the requests that try
+// them.
 
-/** Everything that names a merchant or its things. */
+/** Every name of a merchant or of its things. */
 export interface KnownRows {
   apiKey: string
   apiSecret: string
@@ -15,7 +16,7 @@ export interface KnownRows {
   cursor: string
   reference: string
   phone: string
-  /** Place in its log. */
+  /** Sequence of an event of its log. */
   sequence: string
   /** An `Idempotency-Key` that it used, and the body that came with it. */
   idempotencyKey: string
@@ -45,7 +46,7 @@ export interface KnownRows {
   /** Global id of the same. */
   batchNode: string
   batchCursor: string
-  /** Global id of somebody whom that pays. */
+  /** Global id of a recipient of that batch. */
   recipientNode: string
   recipientCursor: string
   /** REST id of one of its payment links. */
@@ -53,7 +54,7 @@ export interface KnownRows {
   /** Global id of the same. */
   linkNode: string
   linkCursor: string
-  /** REST id of its endpoint, and the address that this has. */
+  /** REST id of its endpoint, and the endpoint's address. */
   webhookId: string
   webhookUrl: string
   /** Global id of the same. */
@@ -64,21 +65,21 @@ export interface KnownRows {
   deliveryNode: string
   /** Id of an event of its log. */
   eventId: string
-  /** REST id of one of its people. */
+  /** REST id of a member of its team. */
   memberId: string
   /** Global id of the same. */
   memberNode: string
   memberCursor: string
   memberEmail: string
-  /** Where the same is signed in. */
+  /** Id of a session of that member. */
   sessionId: string
-  /** Id of a change of its settings that waits for people. */
+  /** Id of a change of its settings that waits for approval. */
   settingsChangeId: string
   /** Cursor of an entry of its audit log. */
   auditCursor: string
 }
 
-/** Rows whose ids are drawn for nothing. */
+/** Kinds of rows for which the test draws ids of no row. */
 export type RowKind =
   | 'id'
   | 'person'
@@ -94,30 +95,30 @@ export type RowKind =
   | 'change'
 
 export interface IsolationRequest {
-  /** Below `/merchant/api`, or a GraphQL document. */
+  /** A path below `/merchant/api`, or a GraphQL document. */
   method?: string
   path?: string
-  /** A form stands as it is. */
+  /** A form is sent as it is. */
   body?: object | string
   headers?: Record<string, string>
   document?: string
   variables?: object
-  /** A live stream: what comes within a moment. */
+  /** A live stream: the answer is the events of a moment. */
   isStream?: true
 }
 
-/** @param other what is named: something of another merchant, or nothing. @param own the caller's own */
+/** @param other names of another merchant, or of nothing. @param own the caller's own names */
 export type Probe = (other: KnownRows, own: KnownRows) => IsolationRequest
 
 export interface OwnedRow {
-  /** Why naming something here tells nothing: then there is no attack. */
+  /** The reason why this input names nothing; then there is no attack. */
   harmless?: string
   attack?: Probe
-  /** Knowing the name is the right to ask: whoever it is hears the same. */
+  /** The name is itself the right to ask: every caller gets the same answer. */
   isCredential?: true
-  /** Somebody who signed in asks, for no API token may. */
+  /** A signed-in member asks, because no API token may. */
   byPerson?: true
-  /** It makes something of the caller's own. */
+  /** The request writes something for the caller. */
   isWrite?: true
 }
 
@@ -135,7 +136,7 @@ export interface ProbeReply {
   text: string
 }
 
-/** An answer without what is new in every answer, and without the name that was asked for. */
+/** An answer without the parts that are new in every answer, and without the name that was asked for. */
 export function comparable({ status, text }: ProbeReply, named: KnownRows): string {
   const names = [
     named.node,
@@ -163,7 +164,7 @@ export function comparable({ status, text }: ProbeReply, named: KnownRows): stri
     .replaceAll(/"remaining":\d+/g, '"remaining":"<less>"')
 }
 
-/** All that is stored of a merchant, but for what only counts or proves it. */
+/** Digests of all that is stored about a merchant, but for tables that only count or prove it. */
 export async function digestOf(owner: Pool, merchantId: number): Promise<Record<string, string>> {
   const { rows } = await owner.query<{ name: string }>(
     `SELECT c.relname AS name

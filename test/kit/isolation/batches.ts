@@ -189,7 +189,7 @@ export const batchRows: Readonly<Record<string, OwnedRow>> = {
 
 type Batch = Pick<KnownRows, 'batchId' | 'batchNode' | 'batchCursor' | 'recipientNode' | 'recipientCursor'>
 
-/** A draft for somebody, of more than there is, so that nothing moves it. */
+/** Makes a draft that the balance does not cover, so that it stays a draft. */
 export async function batchOf(
   service: TestApp,
   token: string,
@@ -217,7 +217,7 @@ export async function batchOf(
   }
 }
 
-/** The same names, of nothing. @param renamed a name with another id in it */
+/** The same names, of no batch. @param renamed replaces an id within a name */
 export function noBatchLike(
   known: KnownRows,
   batch: string,

@@ -87,7 +87,7 @@ export const linkRows: Readonly<Record<string, OwnedRow>> = {
 
 type Link = Pick<KnownRows, 'linkId' | 'linkNode' | 'linkCursor'>
 
-/** A link of somebody, by which nobody pays. */
+/** Makes a link that no payer uses. */
 export async function linkOf(service: TestApp, token: string, name: string): Promise<Link> {
   const body = { title: `Link of ${name}`, amount: 5_000 }
   await service.rest('POST', '/payment-links', { token, body })
@@ -100,7 +100,7 @@ export async function linkOf(service: TestApp, token: string, name: string): Pro
   return { linkId: String(edge.node.databaseId), linkNode: edge.node.id, linkCursor: edge.cursor }
 }
 
-/** The same names, of nothing. @param renamed a name with another id in it */
+/** The same names, of no link. @param renamed replaces an id within a name */
 export function noLinkLike(
   known: KnownRows,
   id: string,

@@ -23,10 +23,10 @@ import { settingsRows } from './settings.ts'
 import { webhookRows } from './webhooks.ts'
 import { teamRows } from './team.ts'
 
-// Every input by which a caller can name something, from the schema and the table of REST routes; and for
-// each what a stranger tries with it. An input without a row here fails the test.
+// Every input by which a caller can name a thing, from the schema and the table of REST routes, each with the
+// attack of a stranger. An input without a row here fails the test.
 
-/** Types whose values name nothing. */
+/** Types whose values name no row. */
 const nameless = new Set(['Amount', 'Boolean', 'DateTime', 'Duration', 'Float'])
 
 function leavesOf(type: GraphQLInputType, path: string): string[] {
@@ -37,7 +37,7 @@ function leavesOf(type: GraphQLInputType, path: string): string[] {
   return isEnumType(named) || nameless.has(named.name) ? [] : [path]
 }
 
-/** `Query.transactions(filter.reference)` and so on. */
+/** Lists the inputs of the schema: `Query.transactions(filter.reference)` and so on. */
 export function graphqlInputs(schema: GraphQLSchema): string[] {
   return Object.values(schema.getTypeMap())
     .filter((type) => (isObjectType(type) || isInterfaceType(type)) && !type.name.startsWith('__'))
@@ -52,7 +52,10 @@ export function graphqlInputs(schema: GraphQLSchema): string[] {
     )
 }
 
-/** `GET /transactions/{id} id` and so on: parameters of the path, and the variables of what a route runs. */
+/**
+ * Lists the inputs of REST, `GET /transactions/{id} id` and so on: path parameters, and variables of the
+ * operation.
+ */
 export function restInputs(schema: GraphQLSchema): string[] {
   const operations = restDocument().definitions.filter(
     (definition) => definition.kind === Kind.OPERATION_DEFINITION,
@@ -109,7 +112,7 @@ const statement = (lines: string) => `query ($c: String) { statement(from: "2020
   opening { balance } closing { balance } totalIn totalOut
   lines(${lines}) { nodes { entry { amount step } availableChange } } } }`
 
-const told = 'is told to the operator and kept with the payment'
+const harmlessText = 'is passed to the operator and kept with the payment'
 const number = 'counts rows of the caller'
 const payerAsks =
   'query ($r: String!, $m: Int) { paymentStatus(reference: $r, merchantId: $m) { state message } }'
@@ -186,10 +189,10 @@ export const matrix: Readonly<Record<string, OwnedRow>> = {
     attack: ({ phone }) => collected({ customerPhone: phone }),
   },
   'Mutation.collectPayment(input.currency)': { harmless: 'is XOF' },
-  'Mutation.collectPayment(input.customerEmail)': { harmless: told },
-  'Mutation.collectPayment(input.description)': { harmless: told },
-  'Mutation.collectPayment(input.returnUrl)': { harmless: told },
-  'Mutation.collectPayment(input.cancelUrl)': { harmless: told },
+  'Mutation.collectPayment(input.customerEmail)': { harmless: harmlessText },
+  'Mutation.collectPayment(input.description)': { harmless: harmlessText },
+  'Mutation.collectPayment(input.returnUrl)': { harmless: harmlessText },
+  'Mutation.collectPayment(input.cancelUrl)': { harmless: harmlessText },
   'Subscription.transactionChanged(after)': { attack: ({ sequence }) => followed({ after: sequence }) },
 
   'POST /auth input.apiKey': { attack: ({ apiKey }, own) => auth(apiKey, own.apiSecret) },
@@ -207,10 +210,10 @@ export const matrix: Readonly<Record<string, OwnedRow>> = {
   'POST /pay input.reference': { isWrite: true, attack: ({ reference }) => pay({ reference }) },
   'POST /pay input.customerPhone': { isWrite: true, attack: ({ phone }) => pay({ customer_phone: phone }) },
   'POST /pay input.currency': { harmless: 'is XOF' },
-  'POST /pay input.customerEmail': { harmless: told },
-  'POST /pay input.description': { harmless: told },
-  'POST /pay input.returnUrl': { harmless: told },
-  'POST /pay input.cancelUrl': { harmless: told },
+  'POST /pay input.customerEmail': { harmless: harmlessText },
+  'POST /pay input.description': { harmless: harmlessText },
+  'POST /pay input.returnUrl': { harmless: harmlessText },
+  'POST /pay input.cancelUrl': { harmless: harmlessText },
   'GET /transactions limit': { harmless: number },
   'GET /transactions offset': { harmless: number },
   'GET /transactions filter.reference': {
@@ -236,14 +239,14 @@ export const matrix: Readonly<Record<string, OwnedRow>> = {
   ...apiKeyRows,
   ...auditLogRows,
 
-  // Headers stand in no table.
+  // Headers are in neither list.
   'header Idempotency-Key': {
     isWrite: true,
     attack: ({ idempotencyKey, body }) => pay(body, { 'Idempotency-Key': idempotencyKey }),
   },
   'header Last-Event-ID': { attack: ({ sequence }) => followed({}, { 'Last-Event-ID': sequence }) },
 
-  // What names nothing must not tell of others either.
+  // Requests without a name must not show another merchant's rows either.
   'nothing: the balance': { attack: graphql('{ balance { balance available reserved } }', () => ({})) },
   'nothing: the statement': { attack: graphql(statement('first: 50, after: $c'), () => ({})) },
   'nothing: the balance of a moment': {
@@ -252,7 +255,7 @@ export const matrix: Readonly<Record<string, OwnedRow>> = {
   'nothing: ledger entries': {
     attack: graphql('{ transactions(first: 50) { nodes { ledgerEntries { amount step } } } }', () => ({})),
   },
-  'nothing: who asks': { attack: graphql('{ me { merchant { databaseId name } } }', () => ({})) },
+  'nothing: the caller': { attack: graphql('{ me { merchant { databaseId name } } }', () => ({})) },
   'nothing: the list': { attack: graphql(`{ transactions ${list} }`, () => ({})) },
   'nothing: a list by kind': {
     attack: graphql(`{ transactions(filter: { status: SUCCESS }) ${list} }`, () => ({})),

@@ -23,7 +23,7 @@ const refunded = (variables: object): IsolationRequest => ({
   variables,
 })
 
-const told = 'is told to the operator and kept with the payment'
+const harmlessText = 'is passed to the operator and kept with the payment'
 
 /** The inputs of deposits and refunds. */
 export const moneyOutRows: Readonly<Record<string, OwnedRow>> = {
@@ -33,7 +33,7 @@ export const moneyOutRows: Readonly<Record<string, OwnedRow>> = {
     attack: ({ phone }) => sent({ customerPhone: phone }),
   },
   'Mutation.deposit(input.currency)': { harmless: 'is XOF' },
-  'Mutation.deposit(input.description)': { harmless: told },
+  'Mutation.deposit(input.description)': { harmless: harmlessText },
   'Mutation.refundTransaction(id)': { attack: ({ node }) => refunded({ id: node }) },
   'Mutation.refundTransaction(reference)': {
     isWrite: true,
@@ -53,5 +53,5 @@ export const moneyOutRows: Readonly<Record<string, OwnedRow>> = {
     attack: ({ phone }) => sentByRest({ customer_phone: phone }),
   },
   'POST /deposit input.currency': { harmless: 'is XOF' },
-  'POST /deposit input.description': { harmless: told },
+  'POST /deposit input.description': { harmless: harmlessText },
 }

@@ -7,7 +7,7 @@ const page = `{ nodes ${record} pageInfo { startCursor endCursor } }`
 const list = `{ totalCount nodes ${record} }`
 const byId = `query ($id: ID) { payout(id: $id) ${record} }`
 
-// For a day to come: it needs no money, and nothing moves it.
+// Scheduled for a later day: it needs no money, and is not sent.
 const dayMs = 86_400_000
 const tomorrow = () => new Date(Date.now() + dayMs).toISOString()
 const created = (input: object): IsolationRequest => ({

@@ -1,6 +1,6 @@
 import { get, graphql, type OwnedRow } from './asks.ts'
 
-// The rows of the isolation matrix about the settings of an account: nothing of them names anything.
+// The rows of the isolation matrix about the settings of an account: none of their inputs names a row.
 
 const text = 'is text of the caller'
 const number = 'counts people of the caller'

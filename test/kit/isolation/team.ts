@@ -2,7 +2,7 @@ import { makeMember } from '../members.ts'
 import type { TestApp, TestMerchant } from '../app.ts'
 import { type IsolationRequest, get, graphql, type KnownRows, type OwnedRow } from './asks.ts'
 
-// The rows of the isolation matrix about people.
+// The rows of the isolation matrix about members.
 
 const record = '{ id databaseId name email role status createdAt }'
 const page = `{ nodes ${record} pageInfo { startCursor endCursor } }`
@@ -122,7 +122,7 @@ export const teamRows: Readonly<Record<string, OwnedRow>> = {
 
 type Colleague = Pick<KnownRows, 'memberId' | 'memberNode' | 'memberCursor' | 'memberEmail' | 'sessionId'>
 
-/** Somebody of a merchant's team, signed in, by every name. */
+/** Makes a signed-in member of a merchant's team. @returns all names of the member */
 export async function colleagueOf(service: TestApp, shop: TestMerchant, name: string): Promise<Colleague> {
   const { access } = service.app.services
   const member = await makeMember(access, shop.merchantId, 'viewer', `fanta-${name}`)
@@ -138,7 +138,7 @@ export async function colleagueOf(service: TestApp, shop: TestMerchant, name: st
   }
 }
 
-/** The same names, of nobody. @param renamed a name with another id in it */
+/** The same names, of no member. @param renamed replaces an id within a name */
 export function nobodyLike(
   known: KnownRows,
   member: string,

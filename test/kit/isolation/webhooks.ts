@@ -130,9 +130,9 @@ export const webhookRows: Readonly<Record<string, OwnedRow>> = {
   'nothing: the log of events': { attack: graphql(events, () => ({})) },
 }
 
-/** An endpoint that nothing is sent to, for it is not active; a delivery waits there. */
+/** Makes an endpoint with a waiting delivery; it is not active, so that nothing is sent. */
 export async function webhookOf(service: TestApp, token: string, name: string) {
-  // Nobody listens there.
+  // No server listens at this address.
   const url = `http://127.0.0.1:1/hooks-of-${name}`
   const body = { url, events: ['payment_received'] }
   const made = await service.rest('POST', '/webhooks', { token, body })
@@ -142,8 +142,8 @@ export async function webhookOf(service: TestApp, token: string, name: string) {
   await service.graphql(replay, {}, token)
   const shown =
     '{ webhooks { edges { cursor node { id deliveries { nodes { id databaseId event { id } } } } } } }'
-  const { body: told } = await service.graphql(shown, {}, token)
-  const [{ cursor, node }] = told['data'].webhooks.edges
+  const { body: shownRows } = await service.graphql(shown, {}, token)
+  const [{ cursor, node }] = shownRows['data'].webhooks.edges
   const [delivery] = node.deliveries.nodes
   return {
     webhookId: String(id),

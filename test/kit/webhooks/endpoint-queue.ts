@@ -8,7 +8,7 @@ import { encryptWebhookSecret } from '../../../src/resources/webhooks/secrets.ts
 import { newWebhookSecret } from '../../../src/resources/webhooks/sign.ts'
 import type { TestDatabase } from '../database.ts'
 
-/** One call of a receiver. */
+/** One call that a receiver got. */
 export interface ReceivedCall {
   id: string
   event: string
@@ -19,16 +19,16 @@ export interface ReceivedCall {
 
 export interface QueueReceiver {
   url: string
-  /** In the order of their coming. */
+  /** All calls, in the order of their arrival. */
   calls: ReceivedCall[]
-  /** Those that were answered with 2xx. */
+  /** The calls that were answered with 2xx. */
   taken: ReceivedCall[]
 }
 
-/** What a receiver answers: a status, with more where it takes the answer into its own hands. */
+/** The answer of a receiver: a status, or a function that writes the answer itself. */
 type Answer = number | ((response: ServerResponse) => void)
 
-/** A receiver on a port of its own, for the length of a test. */
+/** Starts a receiver on a port of its own, until the test ends. */
 export async function receive(
   answer: (call: ReceivedCall, nth: number) => Answer = () => 204,
 ): Promise<QueueReceiver> {
@@ -40,10 +40,10 @@ export async function receive(
     request.on('end', () => {
       const { id, event, sequence } = JSON.parse(Buffer.concat(chunks).toString()) as ReceivedCall
       const call = { id, event, sequence, atMs: performance.now() - begun }
-      const told = answer(call, calls.push(call))
-      if (typeof told === 'function') return told(response)
-      if (told < 300) taken.push(call)
-      response.writeHead(told).end()
+      const answered = answer(call, calls.push(call))
+      if (typeof answered === 'function') return answered(response)
+      if (answered < 300) taken.push(call)
+      response.writeHead(answered).end()
     })
   })
   server.listen(0, '127.0.0.1')
@@ -82,7 +82,7 @@ export async function enable({ owner }: TestDatabase, id: number): Promise<void>
   await owner.query('SELECT resume_webhook($1)', [id])
 }
 
-/** Something happens to a merchant so many times, as the log is told of it. */
+/** Emits so many events of a merchant into the log. */
 export async function happen(
   { owner }: TestDatabase,
   merchantId: number,
@@ -98,7 +98,7 @@ export async function happen(
   await owner.query('SELECT sequence_events(100000)')
 }
 
-/** How an endpoint stands, and its deliveries by status. */
+/** Reads the state of an endpoint, and its deliveries by status. */
 export async function stateOf({ owner }: TestDatabase, id: number) {
   const { rows } = await owner.query<{
     isActive: boolean

@@ -1,4 +1,5 @@
-// A receiver that speaks TLS as `receiver.test`, believed by nobody who is not told to. Made for these tests.
+// The certificate of a receiver that speaks TLS as `receiver.test`. Only a client that is given it trusts it.
+// Made for these tests.
 
 export const receiverKey = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgxKqaMgeJld+JcQeM

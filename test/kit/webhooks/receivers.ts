@@ -8,7 +8,7 @@ import { signedHeaders, type SigningSecrets } from '../../../src/resources/webho
 import type { Outgoing, Sender } from '../../../src/shared/sender.ts'
 import { receiverCertificate, receiverKey } from './receiver-certificate.ts'
 
-/** What arrived, as it arrived. */
+/** A request as it arrived. */
 export interface Arrived {
   path: string
   headers: IncomingHttpHeaders
@@ -44,7 +44,7 @@ export async function startReceiver(answer: Answer, secure = false): Promise<Rec
   return receiver
 }
 
-/** Whatever listens within the network: counts who comes, on every address of this machine. */
+/** A socket within the network, on every address of this machine; it counts connections. */
 export async function startSocket(act: (socket: Socket) => void = () => {}): Promise<Receiver> {
   const receiver: Receiver = { port: 0, arrived: [], connections: 0 }
   const sockets = new Set<Socket>()
@@ -67,7 +67,7 @@ async function listen(server: Server, host: string): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** A sender of this test, with short deadlines. */
+/** Makes a sender for this test, with short deadlines. */
 export function startSender(
   rules: Partial<AddressRules> = {},
   more: { deadlineMs?: number; ca?: string } = {},
@@ -83,7 +83,7 @@ export const message = (url: string): Outgoing => ({
   body: Buffer.from('{"event":"test"}'),
 })
 
-/** Resolves names as a table says; others do not exist. */
+/** Resolves names by a table; others do not exist. */
 export function names(table: Readonly<Record<string, readonly string[]>>) {
   const asked: string[] = []
   const resolve = async (name: string) => {
@@ -95,7 +95,7 @@ export function names(table: Readonly<Record<string, readonly string[]>>) {
   return { asked, resolve }
 }
 
-/** What a receiver got of an event that was sent under these secrets. */
+/** Sends an event that is signed with these secrets. @returns the request that the receiver got */
 export async function deliver(
   body: Buffer,
   secrets: SigningSecrets,
