@@ -9,7 +9,8 @@ import { startOperators } from './operator.ts'
 import { startPostgres } from './postgres.ts'
 import { startProxy } from './proxy.ts'
 
-const usage = `Pays one batch by two processes of the service, and kills the one that sends: each recipient is paid once.
+const usage = `Pays one batch by two processes of the service, and kills the one that sends:
+each recipient is paid once.
 
   --recipients N  how many (10000)
   --kills N       kills -9 while it runs (5)

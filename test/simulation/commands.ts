@@ -287,7 +287,8 @@ async function read({ environment, merchants }: RealSystem): Promise<StandingPay
   }>({
     name: 'standing',
     text: `SELECT
-      (SELECT coalesce(json_agg(json_build_object('merchantIndex', array_position($1::int[], t.merchant_id) - 1,
+      (SELECT coalesce(json_agg(json_build_object(
+          'merchantIndex', array_position($1::int[], t.merchant_id) - 1,
         'reference', t.reference, 'status', t.status, 'late', t.late, 'events', (
           SELECT json_agg(e.type ORDER BY e.id) FROM event e
           WHERE e.merchant_id = t.merchant_id AND e.data->>'transaction_id' = t.id::text

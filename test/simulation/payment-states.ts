@@ -30,7 +30,8 @@ export async function readItems({ environment, merchants }: RealOut): Promise<Pa
           'payout_id'
         FROM payout p WHERE p.merchant_id = ANY ($1)
       )
-      SELECT i.id::text, i.kind, array_position($1, i.merchant_id) - 1 AS "merchantIndex", i.reference, i.status,
+      SELECT i.id::text, i.kind, array_position($1, i.merchant_id) - 1 AS "merchantIndex",
+        i.reference, i.status,
         i.back AS "isBack", (
           SELECT json_agg(e.type ORDER BY e.id) FROM event e
           WHERE e.merchant_id = i.merchant_id AND e.data->>i.key = i.id::text
