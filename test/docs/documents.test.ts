@@ -3,6 +3,8 @@ import { join, posix } from 'node:path'
 import { buildSchema, parse, validate } from 'graphql'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { payoutScheduleMaxMs } from '../../src/resources/payouts/create.ts'
+import { limits } from '../../src/shared/limits.ts'
 import { scenarios } from '../../src/simulator/scenarios.ts'
 import { commands } from '../../src/terminal/commands.ts'
 import { referencePages, settingRows } from '../../src/terminal/reference.ts'
@@ -44,6 +46,43 @@ function settingsReadIn(text: string): string[] {
   return [...keys, ...Array.from(direct, ([, name = '']) => name)]
 }
 
+const hour = 3_600_000
+const francs = (amount: number) => `${amount.toLocaleString('en')} F`
+const count = (number: number) => number.toLocaleString('en')
+const words = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten']
+const days = `${words[limits.approvalLifetimeMs / (24 * hour)]} days`
+const collection = `${francs(limits.collectAmountMinXof)} to ${francs(limits.amountMaxXof)}`
+const payout = `${francs(limits.disburseAmountMinXof)} to ${francs(limits.payoutAmountMaxXof)}`
+
+/** Bounds that pages name in their sentences, as the code has them. */
+const boundsInSentences: readonly (readonly [page: string, words: string])[] = [
+  ['design/rules.md', `A collection expires after ${limits.collectionLifetimeMs / hour} hours`],
+  ['design/rules.md', `The answer comes within ${limits.depositWaitMs / 1_000} seconds`],
+  ['design/rules.md', `at most ${payoutScheduleMaxMs / (24 * hour)} days ahead`],
+  ['design/rules.md', `At most ${words[limits.batchInFlightMax]} recipients of one batch`],
+  ['design/rules.md', `cancelled after ${days}`],
+  ['design/rules.md', `at most ${words[limits.webhooksPerMerchantMax]} endpoints`],
+  ['guide/payments.md', `One payment is ${collection}`],
+  ['guide/links.md', `${collection}. Without it`],
+  [
+    'guide/paying-out.md',
+    `A deposit is ${francs(limits.disburseAmountMinXof)} to ${francs(limits.amountMaxXof)}`,
+  ],
+  ['guide/paying-out.md', `A payout is ${payout}`],
+  ['guide/paying-out.md', `at most ${payoutScheduleMaxMs / (24 * hour)} days ahead`],
+  ['guide/paying-out.md', `service tries for ${limits.payoutUnsentForMs / hour} hours`],
+  ['guide/approvals.md', `after ${days} is cancelled`],
+  ['guide/bulk.md', `A recipient gets ${payout}`],
+  ['guide/bulk.md', `at most ${count(limits.batchRecipientsMax)} recipients`],
+  ['guide/bulk.md', `at most ${words[limits.batchInFlightMax]} of one batch`],
+]
+
+/** The sentences that a page lacks. Line breaks do not count. */
+function missingIn(page: Document, sentences: readonly string[]): string[] {
+  const text = page.text.replaceAll(/\s+/g, ' ')
+  return sentences.filter((sentence) => !text.includes(sentence))
+}
+
 /** What the system sets, not the owner of the service. */
 const systemVariables: ReadonlySet<string> = new Set(['PATH', 'HOME'])
 
@@ -69,6 +108,10 @@ describe('the pages', () => {
 
   test.each(Object.entries(referencePages()))('%s is what the code prints: npm run docs', (name, text) => {
     expect(readDocument(`src/docs/reference/${name}`).text).toBe(text)
+  })
+
+  test.each(boundsInSentences)('%s says: %s', (name, sentence) => {
+    expect(missingIn(readDocument(`src/docs/${name}`), [sentence])).toEqual([])
   })
 
   test('every setting that the code reads stands in the configuration page', () => {
@@ -120,6 +163,12 @@ describe('these rules can fail', () => {
 
   test('a graphql block with a field that does not exist', () => {
     expect(invalidGraphql(page('```graphql\nquery { balance { wealth } }\n```\n'))).toHaveLength(1)
+  })
+
+  test('a bound in a sentence that is not that of the code', () => {
+    expect(missingIn(page('It expires after\n23 hours.'), ['after 23 hours', 'after 24 hours'])).toEqual([
+      'after 24 hours',
+    ])
   })
 
   test('a setting without a description', () => {
