@@ -8,6 +8,7 @@ import { assertNoHalfRestore, backUpCluster, restoreCluster } from '../../src/da
 import { dumpDatabase } from '../../src/database/backup-external.ts'
 import { startEmbedded } from '../../src/database/embedded.ts'
 import { migrate } from '../../src/database/migrate.ts'
+import { session } from '../kit/session.ts'
 
 // Backups of the embedded PostgreSQL, on the real one.
 
@@ -27,14 +28,10 @@ async function openHome() {
 }
 
 async function ask(connection: pg.ClientConfig, text: string) {
-  const client = new pg.Client(connection)
-  await client.connect()
-  try {
+  return session(connection, async (client) => {
     await client.query('set role none')
     return (await client.query(text)).rows
-  } finally {
-    await client.end()
-  }
+  })
 }
 
 test('a backup beside writers comes back consistent, in another timeline, with the secret', async () => {

@@ -1,10 +1,11 @@
 import { randomInt } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import { afterAll, inject } from 'vitest'
 import { type Database, openDatabase, openPool } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { databaseUrl } from './database-url.ts'
 import { eventually } from './eventually.ts'
+import { session } from './session.ts'
 
 /** A database of its own for one test file, with all migrations applied and nothing else in it. */
 export interface TestDatabase {
@@ -85,11 +86,5 @@ async function untilWaiting(owner: pg.Pool, sessions = 1): Promise<void> {
 }
 
 async function withServer(url: string, statement: string): Promise<void> {
-  const client = new pg.Client(url)
-  await client.connect()
-  try {
-    await client.query(statement)
-  } finally {
-    await client.end()
-  }
+  await session(url, (client) => client.query(statement))
 }

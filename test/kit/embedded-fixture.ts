@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import pg from 'pg'
+import type pg from 'pg'
 import { type EmbeddedServer, startEmbedded } from '../../src/database/embedded.ts'
+import { session } from './session.ts'
 
 // The fixture of the tests of the embedded PostgreSQL: folders, servers of this process, and other processes.
 
@@ -81,13 +82,8 @@ export async function end(owner: ChildProcess, signal: NodeJS.Signals): Promise<
 }
 
 export async function ask(connection: pg.ClientConfig, sql: string): Promise<unknown> {
-  const client = new pg.Client(connection)
-  client.on('error', () => {})
-  await client.connect()
-  try {
-    const { rows } = await client.query<unknown[]>({ text: sql, rowMode: 'array' })
-    return rows[0]?.[0]
-  } finally {
-    await client.end()
-  }
+  const { rows } = await session(connection, (client) =>
+    client.query<unknown[]>({ text: sql, rowMode: 'array' }),
+  )
+  return rows[0]?.[0]
 }

@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
 import { databaseUrl } from './database-url.ts'
+import { session } from './session.ts'
 
 /** An account that owns an empty database and is no superuser, as hosted servers provide it. */
 export interface PlainAccount {
@@ -56,7 +57,7 @@ export async function createPlainAccount(): Promise<PlainAccount> {
     name,
     url: urlOf(database),
     administer: (statements) => query(databaseUrl(serverUrl, database), statements),
-    itself: (work) => session(urlOf(database), work),
+    itself: (work) => ownSession(urlOf(database), work),
     grantRoles,
     another: async () => urlOf(await makeDatabase()),
   }
@@ -64,17 +65,12 @@ export async function createPlainAccount(): Promise<PlainAccount> {
 
 async function query(url: string, statements: string): Promise<void> {
   // One by one: a database is made and dropped outside of a transaction.
-  await session(url, (client) => client.query(statements))
+  await ownSession(url, (client) => client.query(statements))
 }
 
-async function session<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client(url)
-  client.on('error', () => {})
-  await client.connect()
-  try {
+function ownSession<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  return session(url, async (client) => {
     await client.query('SET ROLE none')
-    return await work(client)
-  } finally {
-    await client.end()
-  }
+    return work(client)
+  })
 }
