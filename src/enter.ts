@@ -22,7 +22,7 @@ export interface Steps {
 /** The step that counts a request and refuses one too many. */
 interface Turn extends EnterStep {
   /** Sets the headers with the caller's remaining requests after an earlier step refused; counts nothing. */
-  tell?: (ctx: Context) => void
+  setHeaders?: (ctx: Context) => void
 }
 
 /**
@@ -40,7 +40,7 @@ export async function enter(ctx: Context, { room, caller, right, turn }: Steps):
     known = await caller(known)
     await right(known)
   } catch (error) {
-    turn.tell?.(known)
+    turn.setHeaders?.(known)
     throw error
   }
   return turn(known)
@@ -92,7 +92,9 @@ export function takesTurn(kind: 'read' | 'write', name: string): Turn {
     await ctx.requestLimits.takeTurn(ctx, kind, name)
     return ctx
   }
-  return Object.assign(take, { tell: (ctx: Context) => ctx.requestLimits.setTurnHeaders(ctx, kind, name) })
+  return Object.assign(take, {
+    setHeaders: (ctx: Context) => ctx.requestLimits.setTurnHeaders(ctx, kind, name),
+  })
 }
 
 /**

@@ -11,7 +11,9 @@ async function enterBy(refuses: string | null): Promise<string[]> {
     return { ...ctx, requestId: `${ctx.requestId} ${name}` }
   }
   const steps: Steps = {
-    turn: Object.assign(step('turn'), { tell: ({ requestId }: Context) => passed.push(`tell:${requestId}`) }),
+    turn: Object.assign(step('turn'), {
+      setHeaders: ({ requestId }: Context) => passed.push(`setHeaders:${requestId}`),
+    }),
     right: step('right'),
     caller: step('caller'),
     room: step('room'),
@@ -32,8 +34,8 @@ test('steps come in one order, each with the context that the one before gave', 
 
 test.each([
   ['room', ['room', 'refused:room']],
-  ['caller', ['room', 'caller', 'tell:request room', 'refused:caller']],
-  ['right', ['room', 'caller', 'right', 'tell:request room caller', 'refused:right']],
+  ['caller', ['room', 'caller', 'setHeaders:request room', 'refused:caller']],
+  ['right', ['room', 'caller', 'right', 'setHeaders:request room caller', 'refused:right']],
   ['turn', ['room', 'caller', 'right', 'turn', 'refused:turn']],
 ])(
   'a request that %s refuses goes no further, and counts only where its turn was asked',

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { root } from './kit/sources.ts'
+import { root, withoutComments } from './kit/sources.ts'
 
 /** A comment opens so where it begins with a clause that has no noun to say what it is about. */
 const opening = /^(?:What|Who|Whom|Whose|Of|Those|Whoever|Whomever|Whatever|Whichever|Nobody|Somebody)\b/
@@ -9,16 +9,26 @@ const opening = /^(?:What|Who|Whom|Whose|Of|Those|Whoever|Whomever|Whatever|Whic
 /** Words that stand for a noun that the reader needs: the caller, the request, the row, the merchant. */
 const nounless = /\b(?:nobody|somebody|whoever|whomever|whosever|whatever|whichever)\b/i
 
-/** Finds the comments that a stranger must read twice. */
-function riddlesOf(text: string): string[] {
-  return commentsOf(text)
+/** A piece of prose, and the line where it begins. */
+interface Prose {
+  line: number
+  words: string
+}
+
+/** Finds the texts that a stranger must read twice. */
+function riddlesAmong(texts: readonly Prose[]): string[] {
+  return texts
     .filter(({ words }) => opening.test(words) || nounless.test(words.replaceAll(/`[^`]*`/g, '')))
     .map(({ line, words }) => `${line}: ${words.slice(0, 80)}`)
 }
 
+function riddlesOf(text: string): string[] {
+  return riddlesAmong(commentsOf(text))
+}
+
 /** The comments of a file, each as one text: a block, or the lines of `//` or `--` that follow each other. */
-function commentsOf(text: string): { line: number; words: string }[] {
-  const comments: { line: number; words: string }[] = []
+function commentsOf(text: string): Prose[] {
+  const comments: Prose[] = []
   let isInBlock = false
   let isOpen = false
   for (const [index, raw] of text.split('\n').entries()) {
@@ -43,11 +53,55 @@ function commentsOf(text: string): { line: number; words: string }[] {
   return comments
 }
 
-test('each comment names the noun that it is about', () => {
-  const complaints = globSync('src/**/*.{ts,sql}', { cwd: root }).flatMap((path) =>
-    riddlesOf(readFileSync(join(root, path), 'utf8')).map((riddle) => `${path}:${riddle}`),
+/** The descriptions of a GraphQL schema. */
+function descriptionsOf(text: string): Prose[] {
+  return proseOf(text, /"""([^]*?)"""/g)
+}
+
+/**
+ * The paragraphs, list items, headings and table cells of a Markdown page, without its code. A heading or a
+ * cell without a full stop is no sentence, and may open with a question word.
+ */
+function paragraphsOf(text: string): Prose[] {
+  const prose = text.replaceAll(/^ *(```+)[^]*?^ *\1 *$/gm, (code) => code.replaceAll(/[^\n]/g, ''))
+  return proseOf(prose, /((?:^[^\n]*\S[^\n]*\n?)+)/gm).flatMap(({ line, words }) =>
+    words
+      .split(/\s*\|\s*|(?:^|\s)(?:[-*]|\d+\.|#+|>)\s+/)
+      .map((part) => ({ line, words: /[.:]$/.test(part.trim()) ? part.trim() : `# ${part.trim()}` })),
   )
-  expect(complaints).toEqual([])
+}
+
+/**
+ * The texts in the quotes of TypeScript or SQL: refusals, log lines, descriptions, e-mails, pages and
+ * commands are among them. A text without a space is a name.
+ */
+function textsOf(text: string): Prose[] {
+  const code = withoutComments(text).replaceAll(/--.*$/gm, '')
+  const quoted = /'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g
+  return proseOf(code, quoted).filter(({ words }) => words.includes(' '))
+}
+
+function proseOf(text: string, pattern: RegExp): Prose[] {
+  return Array.from(text.matchAll(pattern), ({ index, ...groups }) => ({
+    line: text.slice(0, index).split('\n').length,
+    words: (groups[1] ?? groups[2] ?? groups[3] ?? '').replaceAll(/\s+/g, ' ').trim(),
+  }))
+}
+
+function complaintsOf(
+  globs: readonly string[],
+  read: (text: string) => Prose[],
+  exempt: readonly string[] = [],
+): string[] {
+  return globSync(globs, { cwd: root })
+    .filter((path) => !exempt.includes(path))
+    .flatMap((path) =>
+      riddlesAmong(read(readFileSync(join(root, path), 'utf8'))).map((riddle) => `${path}:${riddle}`),
+    )
+}
+
+test('each comment names the noun that it is about', () => {
+  expect(complaintsOf(['src/**/*.{ts,sql,js}'], commentsOf)).toEqual([])
 })
 
 test.each([
@@ -69,4 +123,40 @@ test('plain sentences pass', () => {
     '// The account `nobody` owns the folder.',
   ]
   for (const text of lawful) expect(riddlesOf(`${text}\n`)).toEqual([])
+})
+
+test('each description of the schema names its noun', () => {
+  expect(complaintsOf(['schema.graphql'], descriptionsOf)).toEqual([])
+  const planted = '"""The caller."""\ntype A {\n  """\n  Whoever asks.\n  """\n  a: Int\n}\n'
+  expect(riddlesAmong(descriptionsOf(planted))).toEqual(['3: Whoever asks.'])
+})
+
+test('each page of the documents names its nouns', () => {
+  expect(complaintsOf(['README.md', 'src/docs/**/*.md'], paragraphsOf)).toEqual([])
+  const planted = [
+    '# Keys\n\nA key that\nnobody holds.\n',
+    '- The merchant.\n- Whoever asks.\n',
+    '| Code | Meaning |\n|---|---|\n| `A` | Of a caller. |\n',
+  ]
+  for (const text of planted) expect(riddlesAmong(paragraphsOf(text))).toHaveLength(1)
+  const lawful = '```sh\n# Whoever\n```\n\nThe account `nobody` owns it.\n'
+  expect(riddlesAmong(paragraphsOf(lawful))).toEqual([])
+})
+
+// The list of guessable passwords has the words that people choose.
+test('each text in quotes names its nouns', () => {
+  expect(complaintsOf(['src/**/*.{ts,sql}'], textsOf, ['src/identity/guessable-passwords.ts'])).toEqual([])
+})
+
+test.each([
+  "throw new DomainError('FORBIDDEN', 'Nobody can approve it.')",
+  "log.warn({ err }, 'a callback that nobody waits for')",
+  'description: `What was asked for.`,',
+  "RAISE EXCEPTION 'the row of somebody else';",
+])('a text such as %j is found', (text) => {
+  expect(riddlesAmong(textsOf(`a()\n${text}\n`))).toHaveLength(1)
+})
+
+test('names in quotes and comments are no texts', () => {
+  expect(riddlesAmong(textsOf("const a = 'nobody'\n// 'nobody here'\n-- 'nobody here'\n"))).toEqual([])
 })

@@ -130,7 +130,7 @@ export function follow(from: Link, entries: Iterable<LinkedEntry>): { link: Link
 }
 
 /** Compares the end of a chain with its head. @param head null if none is stored */
-export function judgeEnd(
+export function checkEnd(
   key: KeyObject,
   merchantId: number,
   end: Link,

@@ -11,7 +11,7 @@ import {
   type Head,
   isProven,
   isSame,
-  judgeEnd,
+  checkEnd,
   type Link,
   proveHead,
   readHead,
@@ -144,7 +144,7 @@ export async function verifyAuditLog(
       left -= 1
       if (head && head.position > link.position) continue
     }
-    const fault = judgeEnd(key, merchantId, link, head)
+    const fault = checkEnd(key, merchantId, link, head)
     if (fault) return verdict(fault, true)
     const stray = await findStray(pool, merchantId)
     if (stray !== null) return verdict({ position: link.position, entryId: stray, problem: 'unsealed' }, true)

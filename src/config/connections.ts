@@ -35,7 +35,7 @@ export const connectionSettings = {
     .optional()
     .meta({
       description:
-        'Of these, the connections of one client address (of an IPv6 network of 64 bits). ' +
+        'The part of them from one client address (an IPv6 network of 64 bits). ' +
         'Connections of TRUSTED_PROXIES are not counted.',
       usual: usualPerAddress,
     }),

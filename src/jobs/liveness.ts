@@ -11,7 +11,7 @@ const retryMs = 200
  */
 export function showAlive(pool: pg.Pool, engineId: string, log: Log): { close(): Promise<void> } {
   const closing = new AbortController()
-  const done = keepHolding(pool, engineId, log, closing.signal)
+  const done = keepLocked(pool, engineId, log, closing.signal)
   return {
     async close() {
       closing.abort()
@@ -20,7 +20,7 @@ export function showAlive(pool: pg.Pool, engineId: string, log: Log): { close():
   }
 }
 
-async function keepHolding(pool: pg.Pool, engineId: string, log: Log, closing: AbortSignal): Promise<void> {
+async function keepLocked(pool: pg.Pool, engineId: string, log: Log, closing: AbortSignal): Promise<void> {
   while (!closing.aborted) {
     try {
       const client = await pool.connect()

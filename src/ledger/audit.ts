@@ -33,12 +33,12 @@ interface Books {
  * The number of rows that a proof reads at once. A proof that runs into its time limit makes the next one
  * smaller, so that a slow machine proves in smaller steps instead of never.
  */
-export interface SlicePace {
+export interface SliceSize {
   rows: number
 }
 
 /** Returns the number of rows that a process begins with. */
-export function newPace(): SlicePace {
+export function newSliceSize(): SliceSize {
   return { rows: auditRowsMax }
 }
 
@@ -51,7 +51,7 @@ export interface RecentProof {
 
 /**
  * Proves the rows that were written since the last proof, and every balance; one process at a time. Where
- * more rows wait than `pace` allows, it proves a part of them. A problem halts payments out until a person
+ * more rows wait than `size` allows, it proves a part of them. A problem halts payments out until a person
  * resumes them.
  * @param options.beside proves also while another process proves; then the result is not recorded
  * @returns null where another process proves
@@ -59,15 +59,15 @@ export interface RecentProof {
  */
 export async function proveRecent(
   books: Books,
-  pace: SlicePace = newPace(),
+  size: SliceSize = newSliceSize(),
   { beside = false, timeoutMs = auditTimeoutMs }: { beside?: boolean; timeoutMs?: number } = {},
 ): Promise<RecentProof | null> {
-  return paced(pace, () =>
+  return sized(size, () =>
     transact(books, async (tx) => {
       await beginProof(tx, timeoutMs)
       const free = await takeTurn(tx, locks.recentProof)
       if (!free && !beside) return null
-      const [reach] = await auditReach(tx, { most: beside ? null : pace.rows })
+      const [reach] = await auditReach(tx, { most: beside ? null : size.rows })
       const upto = { uptoEntry: reach?.ledgerEntryId, uptoEvent: reach?.eventId }
       const problems = distinct(await auditRecent(tx, upto, patient(timeoutMs)))
       await haltWhere(tx, problems)
@@ -111,14 +111,14 @@ export interface PassProgress {
  * @returns null where nothing is due, or another process proves
  * @throws DatabaseError where the slice took too long: then it was not proven
  */
-export async function proveDueSlice(books: Books, pace: SlicePace): Promise<PassProgress | null> {
-  return paced(pace, () =>
+export async function proveDueSlice(books: Books, size: SliceSize): Promise<PassProgress | null> {
+  return sized(size, () =>
     transact(books, async (tx) => {
       await beginProof(tx, auditSliceTimeoutMs)
       if (!(await takeTurn(tx, locks.proofPass))) return null
       const { rows } = await tx.query<{ id: number | null }>(duePass, [auditWholeEveryMs])
       const id = rows[0]?.id
-      return id == null ? null : proveSlice(tx, id, pace)
+      return id == null ? null : proveSlice(tx, id, size)
     }),
   )
 }
@@ -131,19 +131,19 @@ export async function proveWhole(
   books: Books,
   onSlice: (progress: PassProgress) => void = () => {},
 ): Promise<LedgerProblem[]> {
-  const pace = newPace()
+  const size = newSliceSize()
   const found: LedgerProblem[] = []
   for (;;) {
-    const recent = (await proveRecent(books, pace)) ?? (await proveRecent(books, pace, { beside: true }))
+    const recent = (await proveRecent(books, size)) ?? (await proveRecent(books, size, { beside: true }))
     found.push(...(recent?.problems ?? []))
     if (recent?.isEnd !== false || recent.problems.length > 0) break
   }
   const id = await beginPass(books.pool, { ofKind: 'command' })
   for (;;) {
-    const progress = await untilProven(pace, () =>
+    const progress = await untilProven(size, () =>
       transact(books, async (tx) => {
         await beginProof(tx, auditSliceTimeoutMs)
-        return proveSlice(tx, id, pace)
+        return proveSlice(tx, id, size)
       }),
     )
     found.push(...progress.problems)
@@ -153,20 +153,20 @@ export async function proveWhole(
 }
 
 /** Tries a slice again, smaller each time, while it runs into its time limit. */
-async function untilProven<Result>(pace: SlicePace, work: () => Promise<Result>): Promise<Result> {
+async function untilProven<Result>(size: SliceSize, work: () => Promise<Result>): Promise<Result> {
   for (;;) {
-    const { rows } = pace
+    const { rows } = size
     try {
-      return await paced(pace, work)
+      return await sized(size, work)
     } catch (error) {
-      if (pace.rows === rows) throw error
+      if (size.rows === rows) throw error
     }
   }
 }
 
-async function proveSlice(tx: PoolClient, id: number, pace: SlicePace): Promise<PassProgress> {
+async function proveSlice(tx: PoolClient, id: number, size: SliceSize): Promise<PassProgress> {
   const timeoutMs = auditSliceTimeoutMs
-  const problems = distinct(await proveNext(tx, { pass: id, most: pace.rows }, patient(timeoutMs)))
+  const problems = distinct(await proveNext(tx, { pass: id, most: size.rows }, patient(timeoutMs)))
   await haltWhere(tx, problems)
   const { rows } = await tx.query<Omit<PassProgress, 'problems'>>(
     'SELECT stage, id_done AS "idDone", id_last AS "idLast", slices FROM audit_pass WHERE id = $1',
@@ -204,19 +204,19 @@ async function haltWhere(tx: PoolClient, [worst]: readonly LedgerProblem[]): Pro
  * Runs a proof and adapts the number of rows: half after a slow proof, a quarter after a cancelled one,
  * double after a fast one.
  */
-async function paced<Result>(pace: SlicePace, work: () => Promise<Result>): Promise<Result> {
+async function sized<Result>(size: SliceSize, work: () => Promise<Result>): Promise<Result> {
   const begun = performance.now()
   const set = (rows: number) => {
-    pace.rows = Math.round(Math.min(Math.max(rows, auditRowsMin), auditRowsMax))
+    size.rows = Math.round(Math.min(Math.max(rows, auditRowsMin), auditRowsMax))
   }
   try {
     const result = await work()
     const ms = performance.now() - begun
-    if (ms > auditSliceMs) set(pace.rows / 2)
-    else if (ms < auditSliceMs / 4) set(pace.rows * 2)
+    if (ms > auditSliceMs) set(size.rows / 2)
+    else if (ms < auditSliceMs / 4) set(size.rows * 2)
     return result
   } catch (error) {
-    if (error instanceof pg.DatabaseError && error.code === queryCanceled) set(pace.rows / 4)
+    if (error instanceof pg.DatabaseError && error.code === queryCanceled) set(size.rows / 4)
     throw error
   }
 }

@@ -16,11 +16,11 @@ BEGIN
     SELECT m.* FROM ledger_entry m
     WHERE m.step = 'credit' AND m.origin = ANY (origins)
   ), paid AS (
-    SELECT t.id, t.merchant_id, t.settled_amount AS amount, holder.account AS debit
+    SELECT t.id, t.merchant_id, t.settled_amount AS amount, clearing.account AS debit
     FROM transaction t JOIN (
       SELECT provider, clearing_account(provider) AS account
         FROM unnest(enum_range(NULL::provider)) provider OFFSET 0
-    ) holder ON holder.provider = t.payment_method
+    ) clearing ON clearing.provider = t.payment_method
     WHERE t.transaction_type = 'pay' AND t.status IN ('success', 'reversed') AND t.id = ANY (ids)
   )
   SELECT 'collections_credited_once', coalesce(p.merchant_id, c.merchant_id), CASE

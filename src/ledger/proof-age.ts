@@ -20,7 +20,7 @@ export const proofAgeColumns = `proven_at AS "provenAt",
  * Rates the age of the last proof: `degraded` from the age that raises an alarm, `down` from the age that
  * halts payments out. Before the first proof, the time since the process began counts.
  */
-export function judgeProofAge(
+export function healthOfProofAge(
   ageMs: number | null,
   { upMs, haltAfterMs }: { upMs: number; haltAfterMs: number },
 ) {

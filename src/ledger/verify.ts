@@ -7,21 +7,22 @@ export const invariants = {
   no_balance_below_zero: 'No balance is below zero.',
   collections_credited_once:
     'Every paid collection has one credit, as settled, and gave it back if reversed, here or by refunds.',
-  reservations_end_once: 'What is reserved ends once, and no later than what it is for.',
+  reservations_end_once: 'Every reservation ends once, and not later than the payment that it is for.',
   events_report_every_change: 'Every change has one event, and positions have no gap.',
   statuses_agree_with_requests: 'Every status agrees with its request to the operator.',
   entries_have_one_origin: 'Every entry has a known origin, and no origin moves money twice in one step.',
   references_are_unique: 'A reference names one transaction, and one payout, of a merchant.',
-  debts_are_paid_first: 'Who owes has nothing available.',
+  debts_are_paid_first: 'A merchant with a debt has no available balance.',
   disbursements_end_once: 'Every deposit and payout moved its money as its status says, once.',
   refunds_stay_within:
     'No collection is given back more than was paid, and what is given back whole says so.',
-  approvals_cover_what_is_paid: 'What needs a person’s approval has one, of what it is.',
-  payouts_are_counted: 'The payouts that are counted are those that are there.',
-  batches_are_counted: 'What a batch counts is what its recipients are.',
+  approvals_cover_what_is_paid:
+    'Every payment that needs a person’s approval has one, of exactly that payment.',
+  payouts_are_counted: 'The counts of payouts agree with the payouts.',
+  batches_are_counted: 'The counts of a batch agree with its recipients.',
   batches_end_once:
-    'What a batch set aside, its recipients were paid or it was given back, as they say, once.',
-  links_are_counted: 'What a payment link counts is what was paid by it, and what is open.',
+    'The reserve of a batch was paid to its recipients or given back, as their statuses say, once.',
+  links_are_counted: 'The counts of a payment link agree with its payments and its open attempts.',
 } as const
 export type Invariant = keyof typeof invariants
 

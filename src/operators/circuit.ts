@@ -9,19 +9,19 @@ const windowS = 30
 /** The longest pause before a probe; the pause doubles up to this. */
 const openMsMax = 120_000
 
-/** The judgement of an outcome about the operator's health: healthy, unhealthy, or unknown. */
-type Verdict = 'well' | 'sick' | 'silent'
+/** The operator's health as the outcome of one call shows it. */
+type Health = 'healthy' | 'unhealthy' | 'unknown'
 
 /**
- * Judges an outcome. A missing answer, or no connection, is `sick`. A refusal is an answer, so the operator
- * is `well`. A request to slow down, a call that we held back, and a call that its caller gave up are
- * `silent`: they say nothing.
+ * Returns the operator's health as an outcome shows it. A missing answer, or no connection, is `unhealthy`. A
+ * refusal is an answer, so the operator is `healthy`. A request to slow down, a call that we held back, and a
+ * call that its caller gave up are `unknown`.
  */
-export function judge(outcome: { kind: string; cause?: NotSentCause | UnknownCause }): Verdict {
+export function healthOf(outcome: { kind: string; cause?: NotSentCause | UnknownCause }): Health {
   if (outcome.kind !== 'unknown' && outcome.kind !== 'not_sent' && outcome.kind !== 'unreachable')
-    return 'well'
-  if (outcome.cause !== undefined && answeredCauses.has(outcome.cause)) return 'well'
-  return outcome.cause !== undefined && unknownCauses.has(outcome.cause) ? 'silent' : 'sick'
+    return 'healthy'
+  if (outcome.cause !== undefined && answeredCauses.has(outcome.cause)) return 'healthy'
+  return outcome.cause !== undefined && unknownCauses.has(outcome.cause) ? 'unknown' : 'unhealthy'
 }
 
 const answeredCauses = new Set<NotSentCause | UnknownCause>([
@@ -56,7 +56,7 @@ export interface Circuit {
 /** The right to make one call. */
 export interface Pass {
   /** Takes the outcome into account; null where there is none. */
-  report(outcome: Parameters<typeof judge>[0] | null): void
+  report(outcome: Parameters<typeof healthOf>[0] | null): void
 }
 
 /**
@@ -108,16 +108,16 @@ export function createCircuit(options: {
     armProbe(pauseMs)
     queue.sendAway(refusal())
     onChange()
-    if (isDoubted) void doubt(openings, doubtedPauseMs)
+    if (isDoubted) void askHealth(openings, doubtedPauseMs)
   }
 
   /**
    * Asks the operator at once for its health: an operator that reports good health now would do so at the
    * probe, too.
    */
-  async function doubt(opening: number, pauseMs: number): Promise<void> {
-    const saysWell = await probe()
-    if (saysWell && opening === openings && state === 'open') armProbe(pauseMs)
+  async function askHealth(opening: number, pauseMs: number): Promise<void> {
+    const saysHealthy = await probe()
+    if (saysHealthy && opening === openings && state === 'open') armProbe(pauseMs)
   }
 
   function armProbe(pauseMs: number): void {
@@ -145,15 +145,15 @@ export function createCircuit(options: {
     const begunAt = Date.now()
     const made: Pass = {
       report(outcome) {
-        const verdict = outcome === null ? 'silent' : judge(outcome)
+        const health = outcome === null ? 'unknown' : healthOf(outcome)
         // A call that began before an opening tells nothing new: the probe decides.
-        if (verdict !== 'silent' && opening === openings && isClosed()) {
-          if (verdict === 'well') {
+        if (health !== 'unknown' && opening === openings && isClosed()) {
+          if (health === 'healthy') {
             answerMs = Date.now() - begunAt
             doublings = 0
             unproven.clear()
           }
-          if (verdict === 'well') rule.success()
+          if (health === 'healthy') rule.success()
           else if (rule.failure()) open()
         }
         unproven.delete(made)

@@ -237,8 +237,8 @@ async function through<T extends Outcome>(
   call: () => Promise<T>,
 ): Promise<T | NotSent> {
   if (!circuit.closed) return circuit.refusal()
-  const rejectedReason = await bulkhead.enter(ctx)
-  if (rejectedReason) return rejectedReason
+  const refusal = await bulkhead.enter(ctx)
+  if (refusal) return refusal
   try {
     const pass = await circuit.enter(ctx)
     if ('kind' in pass) return pass

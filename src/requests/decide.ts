@@ -43,7 +43,7 @@ export interface DecisionInput {
 }
 
 /** Records the result, and when the operator is asked next. */
-export type RecordAction = { do: 'note' } & Pick<
+export type RecordAction = { do: 'record' } & Pick<
   RequestRecord,
   'state' | 'handle' | 'nextCheckMs' | 'paymentUrl'
 >
@@ -392,7 +392,7 @@ function record(
   state: RecordAction['state'],
   more: Partial<RecordAction> & Pick<RecordAction, 'nextCheckMs'>,
 ): RecordAction {
-  return { do: 'note', state, handle: {}, paymentUrl: null, ...more }
+  return { do: 'record', state, handle: {}, paymentUrl: null, ...more }
 }
 
 function decided<Of extends Action>(action: Of, log: readonly LogLine[] = [], reached = true): Decision<Of> {

@@ -56,7 +56,7 @@ export async function sendRequest(
   )
   logLines(services, request, log)
   const status = (await act(services, request, action)) ?? rules.open
-  const paymentUrl = action.do === 'note' ? action.paymentUrl : null
+  const paymentUrl = action.do === 'record' ? action.paymentUrl : null
   // Where the request was sent again meanwhile, it is still open: the operator may have the later send.
   const refusal = action.do === 'settle' && status === 'failed' ? refusalOf(action.finalOutcome) : null
   return { status, paymentUrl, reached, refusal }
@@ -157,7 +157,7 @@ export async function act(
   switch (step.do) {
     case 'nothing':
       return null
-    case 'note': {
+    case 'record': {
       const { state, handle, nextCheckMs, paymentUrl } = step
       await recordRequest(services.batches, { id, attempt, state, handle, nextCheckMs, paymentUrl })
       return null

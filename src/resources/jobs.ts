@@ -9,7 +9,7 @@ import { compareClocksEveryMs, describeSkew, isSkewed, readClockSkew } from '../
 import type { Tasks } from '../jobs/catalogue.ts'
 import { recoverJobs } from '../jobs/recover.ts'
 import type { Job } from '../jobs/schedule.ts'
-import { newPace, proveDueSlice, proveRecent } from '../ledger/audit.ts'
+import { newSliceSize, proveDueSlice, proveRecent } from '../ledger/audit.ts'
 import { watchProofAge } from '../ledger/proof-age.ts'
 import type { LedgerProblem } from '../ledger/verify.ts'
 import { originOf } from '../requests/open-request.ts'
@@ -156,8 +156,8 @@ export function serviceJobs(services: Services): readonly Job[] {
 /** Jobs that prove the books: new entries each minute, and all entries slowly in the background. */
 function auditJobs(services: Services): readonly Job[] {
   const { database, log } = services
-  const recent = newPace()
-  const slices = newPace()
+  const recent = newSliceSize()
+  const slices = newSliceSize()
   const alarm = (problems: readonly LedgerProblem[]) => {
     if (problems.length === 0) return
     const worst = { found: problems.length, problems: problems.slice(0, 20) }
@@ -204,7 +204,7 @@ function auditJobs(services: Services): readonly Job[] {
 function auditLogJobs(services: Services): readonly Job[] {
   return [
     {
-      name: 'audit-log.seal',
+      name: 'audit-log.chain',
       everyMs: auditChainEveryMs,
       run: () => chainAuditLog(asPlatform(services, reason).pool, services.access.master.auditKey),
     },
@@ -217,7 +217,7 @@ function auditLogJobs(services: Services): readonly Job[] {
       },
     },
     {
-      name: 'audit-log.letters',
+      name: 'audit-log.emails',
       everyMs: auditHeadsEveryMs,
       run: () => writeHeadEmails(services),
     },

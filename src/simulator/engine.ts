@@ -32,7 +32,7 @@ export interface Intent extends OperationInput {
 }
 
 /** The longest wait of a caller of a synchronous operator; after it the answer is "pending". */
-const holdMaxMs = 10_000
+const answerWaitMaxMs = 10_000
 const wrongPinsMax = 3
 const rightPin = '0000'
 
@@ -141,7 +141,7 @@ export class SimulatorEngine {
   /** Waits until an operation is decided, up to the longest wait of a caller. */
   whenDecided(id: string): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, holdMaxMs)
+      const timer = setTimeout(resolve, answerWaitMaxMs)
       timer.unref()
       const waiting = this.#waiting.get(id) ?? []
       this.#waiting.set(id, waiting)
@@ -159,8 +159,8 @@ export class SimulatorEngine {
   }
 
   /** Whether a caller waits until this operation is decided. */
-  holdsFor(operation: SimulatedOperation): boolean {
-    return operation.due !== null && operation.due.at - operation.createdAt <= holdMaxMs
+  waitsFor(operation: SimulatedOperation): boolean {
+    return operation.due !== null && operation.due.at - operation.createdAt <= answerWaitMaxMs
   }
 
   #follow(change: OperationChange): void {
@@ -262,7 +262,8 @@ export class SimulatorEngine {
     const reference = receipt(intent.kind, intent.operator, at, number)
     const profile = operators[intent.operator]
     const fee = intent.kind === 'reverse' ? 0n : feeFor(profile, intent.kind, intent.amount)
-    const held = intent.mode === 'synchronous' && plan.due !== null && plan.due.afterMs <= holdMaxMs
+    const isSynchronous =
+      intent.mode === 'synchronous' && plan.due !== null && plan.due.afterMs <= answerWaitMaxMs
     return {
       id: intent.id ?? reference,
       operator: intent.operator,
@@ -278,7 +279,7 @@ export class SimulatorEngine {
       fee: String(fee),
       description: intent.description,
       // A caller that gets the outcome as its answer gets no callback.
-      callbackUrl: held ? null : intent.callbackUrl,
+      callbackUrl: isSynchronous ? null : intent.callbackUrl,
       scenario: plan.scenario,
       createdAt: at,
       changedAt: at,

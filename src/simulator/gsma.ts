@@ -159,7 +159,7 @@ async function reverse(
 async function perform(profile: OperatorProfile, context: SimulatorContext, intent: Intent): Promise<Reply> {
   const { engine, store, clock } = context
   let operation = engine.open(intent)
-  if (operation.state === 'pending' && intent.mode === 'synchronous' && engine.holdsFor(operation)) {
+  if (operation.state === 'pending' && intent.mode === 'synchronous' && engine.waitsFor(operation)) {
     await engine.whenDecided(operation.id)
     operation = store.operation(operation.id) ?? operation
   }

@@ -24,7 +24,7 @@ interface Execution {
  * @param call `?operator=` and `?clientRef=` limit the executions
  */
 export function invariants(context: SimulatorContext, { query }: SimulatorCall): Reply {
-  const { book, pendingCount, noteCount } = context.store
+  const { book, pendingCount, noticeCount } = context.store
   const problems = operatorKeys.flatMap((key) =>
     book.verify(key).map((why) => `${operators[key].name} ${why}`),
   )
@@ -39,7 +39,7 @@ export function invariants(context: SimulatorContext, { query }: SimulatorCall):
     pools: byName((key) => String(book.balance(key, pool) ?? 0n)),
     movement: byName((key) => poolChange(context, key)),
     pending: pendingCount,
-    notes: noteCount,
+    notes: noticeCount,
     executions,
     repeated: executions.filter(({ count }) => count > 1),
   })

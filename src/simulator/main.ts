@@ -22,7 +22,7 @@ await run()
 
 async function run(): Promise<void> {
   const flags = readFlags()
-  if (!flags || (flags.tied && !(await mustAlert()))) return
+  if (!flags || (flags.tied && !(await waitForOwner()))) return
   const simulator = await start(flags.options, flags.anyPort)
   const stop = () => {
     // No end is needed for running requests: the journal holds every commitment.
@@ -48,7 +48,7 @@ async function run(): Promise<void> {
  * process until then.
  * @returns false where the owner has ended
  */
-function mustAlert(): Promise<boolean> {
+function waitForOwner(): Promise<boolean> {
   return new Promise((resolve) => {
     process.stdin
       .once('data', () => {

@@ -17,7 +17,7 @@ const calledAfterMs = 50
  * Returns the callbacks that an operator sends about the new state of an operation; often none.
  * @param played the faults that apply to the callbacks
  */
-export function notesOf(
+export function noticesOf(
   operation: SimulatedOperation,
   at: number,
   publicUrl: string,
@@ -35,7 +35,7 @@ export function notesOf(
 }
 
 /** The intended callbacks, and the parameters of a fault that changes them. */
-interface Telling {
+interface CallbackPlan {
   readonly notes: CallbackNotice[]
   readonly params: Played['params']
   readonly operation: SimulatedOperation
@@ -44,7 +44,7 @@ interface Telling {
   readonly say: (about: SimulatedOperation) => CallbackNotice[]
 }
 
-const distorted: Partial<Record<EffectName, (telling: Telling) => CallbackNotice[]>> = {
+const distorted: Partial<Record<EffectName, (plan: CallbackPlan) => CallbackNotice[]>> = {
   cb_drop: () => [],
   cb_duplicate: ({ notes, params }) =>
     Array.from({ length: params['copies'] ?? 2 }, (_, copy) =>

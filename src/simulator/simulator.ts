@@ -14,7 +14,7 @@ import { listener } from './http.ts'
 import { openJournal } from './journal.ts'
 import type { CallbackNotice, SimulatedOperation, OperatorKey } from './model.ts'
 import { operatorKeys } from './model.ts'
-import { notesOf } from './notices.ts'
+import { noticesOf } from './notices.ts'
 import { Notifier } from './notifier.ts'
 import { operators } from './operators.ts'
 import { pagesHandler } from './pages/pages.ts'
@@ -97,7 +97,7 @@ function buildContext(
   const rules = new Rules(seed)
   const announce = (operation: SimulatedOperation, at: number): CallbackNotice[] => {
     const played = rules.play('tell', factsAbout(operation))
-    const notes = notesOf(operation, at, context.publicUrl, played)
+    const notes = noticesOf(operation, at, context.publicUrl, played)
     return store.webhook ? notes : notes.filter((note) => note.url !== null)
   }
   let numbers = 0

@@ -135,7 +135,7 @@ export class Store {
     return this.#notes.get(id)
   }
 
-  get noteCount(): number {
+  get noticeCount(): number {
     return this.#notes.size
   }
 

@@ -25,7 +25,7 @@ export async function treat(treated: Treated, execute: Execute): Promise<Deliver
     return execute(repeats ? { ...call, repeats } : call)
   }
   for (const { effect, params } of context.rules.play('in', facts)) {
-    const delivery = rejectedReason[effect]?.(treated, params, carryOut)
+    const delivery = replacements[effect]?.(treated, params, carryOut)
     if (delivery) return delivery
   }
   let delivery = await carryOut()
@@ -47,7 +47,7 @@ export interface Treated {
 type Params = Played['params']
 
 /** The answers of faults that replace the execution. */
-const rejectedReason: Partial<
+const replacements: Partial<
   Record<EffectName, (treated: Treated, params: Params, execute: () => unknown) => Delivery>
 > = {
   close_before: () => 'close',

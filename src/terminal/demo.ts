@@ -4,7 +4,7 @@ import { administer, type Flags, findSandbox, makeMerchant, runClientProgram } f
 import { type DemoChange, type Client, signIn } from './demo/client.ts'
 import { type Customer, customers } from './demo/customers.ts'
 import { changeLine, openScreen } from './demo/screen.ts'
-import { judgeBalance, judgeSequence, judgeStories, storyOf, type DemoVerdict } from './demo/verdicts.ts'
+import { checkBalance, checkSequence, checkStories, storyOf, type DemoVerdict } from './demo/verdicts.ts'
 
 const usage = `Shows a running sandbox at work: ten customers, four operators, every change as it comes.
 
@@ -31,9 +31,9 @@ async function runDemo({ url, credentials }: Flags<never>): Promise<number> {
     await client.close()
   }
   const verdicts = [
-    judgeStories(log.changes, cast),
-    judgeSequence(log.changes, credentials === null),
-    judgeBalance(
+    checkStories(log.changes, cast),
+    checkSequence(log.changes, credentials === null),
+    checkBalance(
       log.changes.filter(({ reference }) => cast.has(reference)),
       before,
       await client.balance(),
@@ -79,8 +79,8 @@ function followLog(client: Client, cast: ReadonlyMap<string, Customer>): Log {
   const changes: DemoChange[] = []
   const all = customers.reduce((sum, customer) => sum + customer.changes.length, 0)
   const ended = AbortSignal.timeout(deadlineMs)
-  let woken = Promise.withResolvers<void>()
-  ended.addEventListener('abort', () => woken.resolve())
+  let changed = Promise.withResolvers<void>()
+  ended.addEventListener('abort', () => changed.resolve())
   const countOf = (reference: string) => changes.filter((change) => change.reference === reference).length
 
   async function read(): Promise<void> {
@@ -89,8 +89,8 @@ function followLog(client: Client, cast: ReadonlyMap<string, Customer>): Log {
       const customer = cast.get(change.reference)
       if (customer) screen.say(changeLine(change, customer))
       screen.progress(changes.filter(({ reference }) => cast.has(reference)).length, all)
-      woken.resolve()
-      woken = Promise.withResolvers()
+      changed.resolve()
+      changed = Promise.withResolvers()
     }
   }
   const reading = read()
@@ -99,7 +99,7 @@ function followLog(client: Client, cast: ReadonlyMap<string, Customer>): Log {
     changes,
     isOver: (reference) => countOf(reference) >= (cast.get(reference)?.changes.length ?? 0),
     async until(isSo) {
-      while (!isSo() && !ended.aborted) await Promise.race([woken.promise, reading])
+      while (!isSo() && !ended.aborted) await Promise.race([changed.promise, reading])
     },
   }
 }

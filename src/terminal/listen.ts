@@ -40,7 +40,7 @@ async function listen({ url, credentials, more }: Flags<'port' | 'webhook-secret
     throw new Misuse('--webhook-secret begins with whsec_.')
   }
   let secret = given === undefined ? null : new Secret(given)
-  const woken = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
+  const stopped = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
   if (!secret) await findSandbox(url, 'production sends to no address of this machine')
   const server = await startReceiver(portOf(more.port ?? defaultPort), () => secret, createPrinter())
   const { port } = server.address() as AddressInfo
@@ -48,7 +48,7 @@ async function listen({ url, credentials, more }: Flags<'port' | 'webhook-secret
   try {
     if (secret) {
       say(`\n  ${styleText('bold', 'Listening')} on ${here}\n`)
-      await woken
+      await stopped
       return 0
     }
     const merchant = credentials ?? (await makeMerchant('Webhooks'))
@@ -61,7 +61,7 @@ async function listen({ url, credentials, more }: Flags<'port' | 'webhook-secret
     }
     say()
     if (!credentials) await pay(url, merchant)
-    await woken
+    await stopped
     await remove(url, merchant, endpoint.id)
     return 0
   } finally {

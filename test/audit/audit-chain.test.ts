@@ -7,7 +7,7 @@ import {
   type ChainFault,
   follow,
   type Head,
-  judgeEnd,
+  checkEnd,
   type Link,
   proveHead,
   type LinkedEntry,
@@ -50,7 +50,7 @@ function sealed(length: number): { entries: LinkedEntry[]; head: Head } {
 function faultOf(entries: readonly LinkedEntry[], head: Head | null): ChainFault | null {
   const inOrder = entries.toSorted((a, b) => Number(a.position - b.position))
   const { link, fault } = follow(chainStart, inOrder)
-  return fault ?? judgeEnd(key, merchantId, link, head)
+  return fault ?? checkEnd(key, merchantId, link, head)
 }
 
 /** Another value of the same kind. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { newPace, proveDueSlice, proveRecent, proveWhole } from '../../src/ledger/audit.ts'
+import { newSliceSize, proveDueSlice, proveRecent, proveWhole } from '../../src/ledger/audit.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { type Invariant, invariants, verifyLedger } from '../../src/ledger/verify.ts'
 import { serviceJobs } from '../../src/resources/jobs.ts'
@@ -305,10 +305,10 @@ describe('since the point', () => {
     await settleDown()
     await corrupt(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = $1`, [paid])
     expect(await proveRecent(db.database)).toEqual({ problems: [], isEnd: true })
-    expect(await proveDueSlice(db.database, newPace())).toBe(null)
+    expect(await proveDueSlice(db.database, newSliceSize())).toBe(null)
     await db.owner.query(`UPDATE audit_point SET whole_proven_at = now() - interval '25 hours'`)
     expect(await passOver(db)).toMatchObject([{ invariant: 'statuses_agree_with_requests' }])
-    expect(await proveDueSlice(db.database, newPace())).toBe(null)
+    expect(await proveDueSlice(db.database, newSliceSize())).toBe(null)
   })
 
   test('a payment that is taken before it and settled after it breaks nothing', async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { proveRecent } from '../../src/ledger/audit.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
-import { judgeProofAge, watchProofAge } from '../../src/ledger/proof-age.ts'
+import { healthOfProofAge, watchProofAge } from '../../src/ledger/proof-age.ts'
 import type { Log } from '../../src/telemetry/log.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
@@ -114,5 +114,5 @@ test.each<[string, number | null, number, number]>([
   ['operational', null, 1_000, 30 * minute],
   ['degraded', null, 6 * minute, 30 * minute],
 ])('the status is %s at an age of %s ms', (health, ageMs, upMs, haltAfterMs) => {
-  expect(judgeProofAge(ageMs, { upMs, haltAfterMs })).toBe(health)
+  expect(healthOfProofAge(ageMs, { upMs, haltAfterMs })).toBe(health)
 })

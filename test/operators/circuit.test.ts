@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createCircuit, createTripRule, judge, type Pass } from '../../src/operators/circuit.ts'
+import { createCircuit, createTripRule, healthOf, type Pass } from '../../src/operators/circuit.ts'
 import { call } from '../kit/operators.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }))
@@ -8,7 +8,7 @@ afterEach(() => void vi.useRealTimers())
 const unhealthy = { kind: 'unknown', cause: 'response_lost' } as const
 const healthy = { kind: 'refused' } as const
 
-describe('judge', () => {
+describe('healthOf', () => {
   test.each([
     'accepted',
     'settled',
@@ -20,7 +20,7 @@ describe('judge', () => {
     'found',
     'statement',
     'not_ready',
-  ])('%s is well', (kind) => expect(judge({ kind })).toBe('well'))
+  ])('%s is well', (kind) => expect(healthOf({ kind })).toBe('healthy'))
   test.each([
     'response_lost',
     'headers_timeout',
@@ -29,18 +29,18 @@ describe('judge', () => {
     'unreadable',
     'unmapped',
   ] as const)('unknown by %s is sick, as answer to a question too', (cause) => {
-    expect(judge({ kind: 'unknown', cause })).toBe('sick')
-    expect(judge({ kind: 'unreachable', cause })).toBe('sick')
+    expect(healthOf({ kind: 'unknown', cause })).toBe('unhealthy')
+    expect(healthOf({ kind: 'unreachable', cause })).toBe('unhealthy')
   })
   test.each(['resend_refused', 'unreadable_amount'] as const)('unknown by %s is an answer', (cause) =>
-    expect(judge({ kind: 'unknown', cause })).toBe('well'),
+    expect(healthOf({ kind: 'unknown', cause })).toBe('healthy'),
   )
   test.each(['dns', 'connect', 'tls', 'token'] as const)('not sent by %s is sick', (cause) =>
-    expect(judge({ kind: 'not_sent', cause })).toBe('sick'),
+    expect(healthOf({ kind: 'not_sent', cause })).toBe('unhealthy'),
   )
   test.each(['rate_limited', 'deadline_before_send', 'bulkhead_full', 'circuit_open'] as const)(
     'not sent by %s says nothing',
-    (cause) => expect(judge({ kind: 'not_sent', cause })).toBe('silent'),
+    (cause) => expect(healthOf({ kind: 'not_sent', cause })).toBe('unknown'),
   )
 })
 
@@ -111,7 +111,7 @@ describe('a circuit', () => {
       if ('kind' in pass) throw new Error(`held back: ${pass.cause}`)
       return pass
     }
-    const report = async (...outcomes: Parameters<typeof judge>[0][]) => {
+    const report = async (...outcomes: Parameters<typeof healthOf>[0][]) => {
       for (const outcome of outcomes) (await enter()).report(outcome)
     }
     const trip = () => report(unhealthy, unhealthy, unhealthy, unhealthy, unhealthy)

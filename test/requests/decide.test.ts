@@ -220,7 +220,7 @@ function spoken({ action, reached, log }: Decision): string {
 function spokenAction(action: Action): string {
   const inTime = (ms: number | null) => (ms === null ? 'no more' : `in ${ms / second} s`)
   switch (action.do) {
-    case 'note': {
+    case 'record': {
       if (action.state === 'accepted' && action.nextCheckMs === null) return 'close'
       const page = action.paymentUrl === null ? '' : ', with its page'
       return `note ${action.state ?? 'nothing'}, ${inTime(action.nextCheckMs)}${page}`
@@ -383,7 +383,7 @@ test.each<[what: string, DecisionInput, QueryOutcome | null, done: string]>([
 test('the last question that an operator allows is kept for the end of a collection', () => {
   const left = { handle: { ...handle, pollsLeft: 2 } }
   const { action } = decideAsked(like('collection', left), pending)
-  expect(action).toMatchObject({ do: 'note', handle: { pollsLeft: 1 }, nextCheckMs: day - 5 * second })
+  expect(action).toMatchObject({ do: 'record', handle: { pollsLeft: 1 }, nextCheckMs: day - 5 * second })
 })
 
 test('an outcome names the send, or the question, that it tells of', () => {

@@ -52,12 +52,12 @@ function openParser(type: string): BusboyInstance {
   }
 }
 
-interface Ending {
+interface Settlers {
   resolve: (form: Form) => void
   reject: (why: Error) => void
 }
 
-function gather(message: IncomingMessage, parser: BusboyInstance, { resolve, reject }: Ending): void {
+function gather(message: IncomingMessage, parser: BusboyInstance, { resolve, reject }: Settlers): void {
   const texts = new Map<string, string>()
   const store = new ArrayBuffer(0, { maxByteLength: limits.recipientsBodyMaxBytes })
   let files = 0

@@ -11,8 +11,8 @@ export type PageLanguage = 'fr' | 'en'
  */
 export function languageOf(asked: string | undefined, requested = ''): PageLanguage {
   if (asked === 'fr' || asked === 'en') return asked
-  const options = requested.split(',').map((wish) => {
-    const [range = '', weight = '1'] = wish.split(/;\s*q=/)
+  const options = requested.split(',').map((item) => {
+    const [range = '', weight = '1'] = item.split(/;\s*q=/)
     return { language: range.trim().slice(0, 2).toLowerCase(), weight: Number(weight) }
   })
   const ours = options.filter(({ language, weight }) => ['fr', 'en'].includes(language) && weight > 0)

@@ -44,7 +44,7 @@ const fieldLengthMax = 64
  * Checks a form. Returns the amount, the payer's number and the operator; or the problems, in the payer's
  * language.
  */
-export function judgeForm(
+export function checkForm(
   typed: Typed,
   link: PublicLink,
   ranges: NumberRanges,

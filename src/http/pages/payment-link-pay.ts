@@ -4,7 +4,7 @@ import { findLinkPayment, findPublicLink, type PayerPayment } from '../../resour
 import { payByLink } from '../../resources/payment-links/pay.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { type Drawn, drawForm } from './drawn-forms.ts'
-import { judgeForm, type Problems, type Typed, type PaymentInput } from './payment-link-form.ts'
+import { checkForm, type Problems, type Typed, type PaymentInput } from './payment-link-form.ts'
 import { closedPage, type FormView, busyPage, plainPage, type PageReader } from './payment-link-views.ts'
 import { words } from './payment-link-words.ts'
 
@@ -62,10 +62,10 @@ export async function payByForm(
 ): Promise<PageAnswer> {
   const link = await findPublicLink(ctx, slug)
   if (!link) return missing(reader, '../')
-  const judged = judgeForm(typed, link, ctx.config.numberRanges, reader.language)
-  if ('problems' in judged)
-    return showLink(ctx, reader, slug, { status: 422, typed, problems: judged.problems })
-  const { payment } = judged
+  const checked = checkForm(typed, link, ctx.config.numberRanges, reader.language)
+  if ('problems' in checked)
+    return showLink(ctx, reader, slug, { status: 422, typed, problems: checked.problems })
+  const { payment } = checked
   const reference = `mp_${typed.token || newToken()}`
   const goTo = `${slug}/${reference}${reader.query}`
   try {

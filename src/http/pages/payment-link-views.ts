@@ -128,7 +128,7 @@ export function closedPage({ language }: PageReader, link: PublicLink): HtmlPart
  * back at the latest.
  */
 export function busyPage({ language, query }: PageReader, link: PublicLink, minutes: number): HtmlPart {
-  const { held: say, failed } = words[language]
+  const { inUse: say, failed } = words[language]
   const content = html`<p>${link.title}</p>
 <p>${say.text(minutes)}</p>
 <a class="button" href="${link.slug}${query}">${failed.again}</a>`

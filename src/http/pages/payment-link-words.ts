@@ -44,7 +44,7 @@ const fr = {
     inactive: 'Le commerçant l’a fermé.',
     ask: (merchant: string) => `Pour payer, demandez un nouveau lien à ${merchant}.`,
   } satisfies Closed,
-  held: {
+  inUse: {
     title: 'D’autres paiements sont en cours',
     text: (minutes: number) =>
       `Ce lien n’accepte pas d’autre paiement pour l’instant. Réessayez dans ${minutes} min.`,
@@ -133,7 +133,7 @@ const en: typeof fr = {
     inactive: 'The merchant closed it.',
     ask: (merchant) => `To pay, ask ${merchant} for a new link.`,
   },
-  held: {
+  inUse: {
     title: 'Other payments are under way',
     text: (minutes) => `This link accepts no further payment for now. Try again in ${minutes} min.`,
   },

@@ -163,14 +163,14 @@ async function answerInTime(visit: Visit, kind: 'view' | 'form', answer: Page): 
     const busy = busyRefusal(error)
     if (busy) ctx.log.warn({ err: error }, 'the database did not answer in time')
     const refusal = busy ?? error
-    const turned = refusal instanceof DomainError ? rejectedReason[refusal.code] : undefined
-    if (!(refusal instanceof DomainError) || !turned) throw error
+    const shown = refusal instanceof DomainError ? refusalPages[refusal.code] : undefined
+    if (!(refusal instanceof DomainError) || !shown) throw error
     ctx.responseHeaders.set('Retry-After', String(refusal.detail.retryAfterS ?? 1))
-    return { status: turned.status, text: plainPage(reader, turned.what, top) }
+    return { status: shown.status, text: plainPage(reader, shown.what, top) }
   }
 }
 
-const rejectedReason: Partial<Record<string, { status: 429 | 503; what: 'many' | 'down' }>> = {
+const refusalPages: Partial<Record<string, { status: 429 | 503; what: 'many' | 'down' }>> = {
   RATE_LIMITED: { status: 429, what: 'many' },
   OVERLOADED: { status: 503, what: 'many' },
   SERVICE_DOWN: { status: 503, what: 'down' },

@@ -38,10 +38,10 @@ export async function updateBeneficiary(
     const before = await ctx.database.prisma.beneficiary.findFirst({ where })
     if (!before) throw new DomainError('NOT_FOUND', 'There is no such beneficiary.')
     const destination = { account: before.account, paymentMethod: before.paymentMethod }
-    const judged = input.account != null || input.paymentMethod != null
+    const changesDestination = input.account != null || input.paymentMethod != null
     const data: Partial<typeof before> = {
       ...given,
-      ...(judged && readInput(destinationInput, { ...destination, ...given })),
+      ...(changesDestination && readInput(destinationInput, { ...destination, ...given })),
     }
     // The update applies only while the stored account and method are those that were checked: another
     // request may have changed them since.
@@ -56,8 +56,8 @@ export async function updateBeneficiary(
           kind: data.category,
           active: data.isActive,
           at: ctx.clock.now(),
-          accountWas: judged ? destination.account : null,
-          methodWas: judged ? destination.paymentMethod : null,
+          accountWas: changesDestination ? destination.account : null,
+          methodWas: changesDestination ? destination.paymentMethod : null,
         }),
       ),
     )

@@ -43,8 +43,11 @@ export const statementExport = makeExport({
   pages: readStatementRows,
 })
 
-async function* readStatementRows(ctx: Context, wishes: z.output<typeof input>): AsyncGenerator<Row[], void> {
-  const span = checkSpan(ctx, wishes)
+async function* readStatementRows(
+  ctx: Context,
+  options: z.output<typeof input>,
+): AsyncGenerator<Row[], void> {
+  const span = checkSpan(ctx, options)
   const { merchantId } = mine(ctx)
   const { merchantPool } = ctx.database
   let holdings: Row['holdings'] = await readBalanceAt(merchantPool, merchantId, span.from)

@@ -4,7 +4,7 @@ import type { Context } from '../../context.ts'
 import { singleFlight } from '../../shared/single-flight.ts'
 import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, wordEnum } from '../../graphql/enums.ts'
-import { judgeProofAge, type ProofAge, proofAgeColumns } from '../../ledger/proof-age.ts'
+import { healthOfProofAge, type ProofAge, proofAgeColumns } from '../../ledger/proof-age.ts'
 import type { OperatorStatus } from '../../operators/registry.ts'
 import { apiVersion } from '../../shared/version.ts'
 import { takesWrites } from './probe-write.ts'
@@ -180,7 +180,7 @@ async function readStatus(ctx: Context): Promise<ServiceStatus> {
   const database = found && isWritable ? 'operational' : 'down'
   const paymentsOut = found && paymentsOutReason === null ? 'operational' : 'down'
   const proof = { upMs: ctx.upMs(), haltAfterMs: ctx.config.auditHaltAfterMs }
-  const ledger = { provenAt, ageMs, status: found ? judgeProofAge(ageMs, proof) : 'down' } as const
+  const ledger = { provenAt, ageMs, status: found ? healthOfProofAge(ageMs, proof) : 'down' } as const
   const operators = ctx.operators.list()
   const jobs = ctx.jobsHealthy() ? 'operational' : 'degraded'
   const works = [jobs, paymentsOut, ledger.status].every((health) => health === 'operational')

@@ -71,7 +71,7 @@ CREATE OR REPLACE FUNCTION collect_many(
       AS r (merchant_id, actor, address, request_id, channel, operation, ordinal) ON r.ordinal = item.ordinal
     ORDER BY r.ordinal
     RETURNING merchant_id, id
-  ), unsealed AS (
+  ), unchained AS (
     INSERT INTO audit_unchained (merchant_id, entry_id) SELECT merchant_id, id FROM entry
   )
   SELECT CASE WHEN made.id IS NOT NULL THEN 'made' WHEN item.active THEN 'duplicate'

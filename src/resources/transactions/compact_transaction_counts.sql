@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION compact_transaction_counts(take int) RETURNS int LANG
   SET search_path = public, pg_temp
 SET enable_nestloop = off AS $$
 DECLARE
-  folded int;
+  compacted int;
   merchants int[];
   changed_from bigint[];
 BEGIN
@@ -64,9 +64,9 @@ BEGIN
     SELECT merchant_id, min(first_id) AS first_id FROM blocks GROUP BY merchant_id
   )
   SELECT (SELECT count(*) FROM taken), array_agg(merchant_id), array_agg(first_id)
-  INTO folded, merchants, changed_from FROM changed;
+  INTO compacted, merchants, changed_from FROM changed;
   PERFORM update_block_offsets(merchants, changed_from);
-  RETURN folded;
+  RETURN compacted;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION compact_transaction_counts FROM PUBLIC;

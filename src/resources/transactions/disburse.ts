@@ -46,7 +46,7 @@ export interface DisburseItem extends InitiationItem {
  */
 export function disburse(ctx: Context, item: DisburseItem): Promise<Initiation> {
   checkKeyLimits(actorOf(ctx), item)
-  return whileAnybodyWaits(ctx, async (until) => {
+  return whileCallerWaits(ctx, async (until) => {
     const operator = connectedOperator(ctx, item.provider)
     // Compute the deadline before the database sets the fence, so that nothing leaves after the fence.
     const deadline = sendDeadline(operator, 'disburse')
@@ -89,7 +89,7 @@ function initiationOf(
  * @throws DomainError PAYMENT_REFUSED
  */
 export function resumeDeposit(ctx: Context, existing: Existing): Promise<Initiation> {
-  return whileAnybodyWaits(ctx, async (until) => answered(await outcomeOf(ctx, existing, until)))
+  return whileCallerWaits(ctx, async (until) => answered(await outcomeOf(ctx, existing, until)))
 }
 
 /**
@@ -160,8 +160,8 @@ async function outcomeOf(ctx: Context, known: Initiation, until: AbortSignal): P
     BigInt(event.data.transaction_id) === transactionId
   try {
     const { after } = await ctx.feed.start(merchantId, null)
-    const standing = await findExisting(ctx, { reference, merchantId })
-    if (standing?.status !== 'processing') return standing ?? known
+    const current = await findExisting(ctx, { reference, merchantId })
+    if (current?.status !== 'processing') return current ?? known
     const event = await awaitEvent(ctx.feed, merchantId, after, isOutcome, until)
     return (event && (await findExisting(ctx, { reference, merchantId }))) ?? known
   } catch (error) {
@@ -171,7 +171,7 @@ async function outcomeOf(ctx: Context, known: Initiation, until: AbortSignal): P
 }
 
 /** Runs work with a signal that aborts after the longest wait of a caller, or when the service ends. */
-async function whileAnybodyWaits<T>(ctx: Context, work: (until: AbortSignal) => Promise<T>): Promise<T> {
+async function whileCallerWaits<T>(ctx: Context, work: (until: AbortSignal) => Promise<T>): Promise<T> {
   const over = new AbortController()
   const end = () => over.abort()
   const timer = setTimeout(end, limits.depositWaitMs)

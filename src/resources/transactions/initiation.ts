@@ -134,7 +134,10 @@ export async function sendOnce(
       sendRequest(ctx, request, 'interactive', deadline),
     )
   } catch (error) {
-    ctx.log.error({ err: error, about: originOf(request) }, 'an answer of an operator was not recorded')
+    ctx.log.error(
+      { err: error, about: originOf(request) },
+      'the answer of the operator to a payment could not be recorded',
+    )
     return notSent(open)
   }
 }

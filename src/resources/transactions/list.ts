@@ -69,11 +69,14 @@ export async function countTransactions(
   return Number(rows[0]?.n ?? 0)
 }
 
-const fold = sqlFunction('compact_transaction_counts', { takes: { take: 'int' }, gives: 'int' })
+const compactTransactionCounts = sqlFunction('compact_transaction_counts', {
+  takes: { take: 'int' },
+  gives: 'int',
+})
 
 /** Adds pending changes to the counts of transactions. @returns how many changes were added */
 export function compactCounts(pool: Pool): Promise<number> {
-  return fold(pool, { take: limits.countsCompactMax })
+  return compactTransactionCounts(pool, { take: limits.countsCompactMax })
 }
 
 const transactionAt = sqlFunction('transaction_at', {

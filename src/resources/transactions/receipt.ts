@@ -6,7 +6,7 @@ const macLength = 22
 
 /** Makes the address where the customer of a collection sees its state and, once it is paid, the receipt. */
 export function receiptUrl(services: Pick<Services, 'access' | 'addresses'>, id: bigint): string {
-  return `${services.addresses.publicUrl}/r/${id}.${evidenceJson(services, String(id))}`
+  return `${services.addresses.publicUrl}/r/${id}.${macOf(services, String(id))}`
 }
 
 /**
@@ -16,10 +16,10 @@ export function receiptUrl(services: Pick<Services, 'access' | 'addresses'>, id:
  */
 export function readReceipt(services: Pick<Services, 'access'>, token: string): bigint | null {
   const [, id = '', mac = ''] = /^([1-9]\d{0,17})\.([\w-]{22})$/.exec(token) ?? []
-  const isOurs = id !== '' && timingSafeEqual(Buffer.from(mac), Buffer.from(evidenceJson(services, id)))
+  const isOurs = id !== '' && timingSafeEqual(Buffer.from(mac), Buffer.from(macOf(services, id)))
   return isOurs ? BigInt(id) : null
 }
 
-function evidenceJson({ access }: Pick<Services, 'access'>, id: string): string {
+function macOf({ access }: Pick<Services, 'access'>, id: string): string {
   return createHmac('sha256', access.master.receiptKey).update(id).digest('base64url').slice(0, macLength)
 }

@@ -64,7 +64,7 @@ BEGIN
       JOIN made ON made.id = r.made_id
       ORDER BY r.ordinal
       RETURNING merchant_id, id
-    ), unsealed AS (
+    ), unchained AS (
       INSERT INTO audit_unchained (merchant_id, entry_id) SELECT merchant_id, id FROM entry
     )
     SELECT made.id AS transaction_id, asked.id, asked.correlation_id

@@ -116,8 +116,8 @@ async function positionsOf(ctx: Context, ids: readonly string[]): Promise<bigint
     orderBy: { position: 'asc' },
   })
   const positions = new Map(rows.map(({ id, position }) => [id, position]))
-  const unknown: FieldProblem[] = read.flatMap((id, place) =>
-    positions.has(id) ? [] : [{ field: `ids[${place}]`, message: 'is not the id of one of your events' }],
+  const unknown: FieldProblem[] = read.flatMap((id, index) =>
+    positions.has(id) ? [] : [{ field: `ids[${index}]`, message: 'is not the id of one of your events' }],
   )
   if (unknown.length > 0) throw invalidInput(unknown.slice(0, problemsMax))
   return rows.flatMap(({ position }) => position ?? [])

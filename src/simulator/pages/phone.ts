@@ -140,12 +140,12 @@ function message(operation: SimulatedOperation, language: PhoneLanguage): Markup
 }
 
 function balances(context: SimulatorContext, msisdn: string, language: PhoneLanguage): Markup {
-  const held = operatorKeys.flatMap((key) => {
+  const wallets = operatorKeys.flatMap((key) => {
     const francs = context.store.book.balance(key, wallet(msisdn))
     return francs === null ? [] : [{ name: operators[key].name, francs }]
   })
-  if (held.length === 0) return html`<p class="card soft">${words[language].noWallet}</p>`
-  return html`<div class="grid">${held.map(
+  if (wallets.length === 0) return html`<p class="card soft">${words[language].noWallet}</p>`
+  return html`<div class="grid">${wallets.map(
     ({ name, francs }) =>
       html`<section class="card"><p class="soft">${name}</p>
 <p class="sum">${money(francs, language)}</p></section>`,

@@ -18,7 +18,7 @@ export function storyOf(reference: string, changes: readonly DemoChange[]): stri
 }
 
 /** Checks that each payment had exactly the changes that its customer's number stands for. */
-export function judgeStories(
+export function checkStories(
   changes: readonly DemoChange[],
   cast: ReadonlyMap<string, Customer>,
 ): DemoVerdict {
@@ -37,7 +37,7 @@ export function judgeStories(
  * new merchant has only changes of payments, so a gap means a missing change; a merchant that was used before
  * may have other events between.
  */
-export function judgeSequence(changes: readonly DemoChange[], isNew: boolean): DemoVerdict {
+export function checkSequence(changes: readonly DemoChange[], isNew: boolean): DemoVerdict {
   const wrong = changes.findIndex(({ sequence }, index) => {
     const before = changes[index - 1]?.sequence ?? 0
     return isNew ? sequence !== before + 1 : sequence <= before
@@ -55,7 +55,7 @@ export function judgeSequence(changes: readonly DemoChange[], isNew: boolean): D
 }
 
 /** Checks that the balance grew by exactly the sum of the successful payments, late ones included. */
-export function judgeBalance(changes: readonly DemoChange[], before: number, after: number): DemoVerdict {
+export function checkBalance(changes: readonly DemoChange[], before: number, after: number): DemoVerdict {
   const paid = changes
     .filter(({ status }) => status === 'success')
     .reduce((sum, { amount }) => sum + amount, 0)
