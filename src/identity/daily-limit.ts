@@ -43,6 +43,6 @@ export async function withinDailyLimit<T>(statement: Promise<T>): Promise<T> {
     // The error of `take_daily_limit` says how much is left.
     const { constraint, detail } = error as { constraint?: unknown; detail?: unknown }
     if (constraint !== 'daily_limit') throw error
-    throw beyond('maxPerDay', `may pay out only ${String(detail)} XOF more on this day (UTC)`)
+    throw beyond('maxPerDay', `has ${String(detail)} XOF left of its daily limit (the day is UTC)`)
   }
 }
