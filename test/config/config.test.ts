@@ -44,11 +44,11 @@ describe('readConfig', () => {
       expect(() => readConfig({ DATABASE_EPOCH: wrong })).toThrow(/DATABASE_EPOCH/)
   })
 
-  test('an empty setting is as good as none', () => {
+  test('an empty setting counts as one that is not set', () => {
     expect(readConfig({ PORT: '', DATABASE_URL: '', MODE: '', PUBLIC_URL: '' })).toEqual(readConfig({}))
   })
 
-  test('production has no simulator, and the operators that were configured', () => {
+  test('production has no simulator, but the operators that are configured', () => {
     const config = readConfig({
       ...production,
       OPERATOR_C_DRIVER: 'gsma-mm',
@@ -76,12 +76,12 @@ describe('readConfig', () => {
     expect(checkout).toMatchObject({ payerField: null })
   })
 
-  test('no secret prints', () => {
+  test('no printed form of the configuration holds a secret', () => {
     expect(JSON.stringify(readConfig(production))).not.toContain('hidden')
     expect(JSON.stringify(readConfig(production))).not.toContain('kkkk')
   })
 
-  test('a secret can stand in a file', () => {
+  test('a secret can be read from a file', () => {
     const path = join(folder, 'key')
     writeFileSync(path, `${'f'.repeat(40)}\n`)
     expect(readConfig({ SECRET_KEY_FILE: path }).masterSecret?.reveal()).toBe('f'.repeat(40))
@@ -91,13 +91,13 @@ describe('readConfig', () => {
     expect(readConfig({ PORT_FILE: join(folder, 'missing'), HOSTS_FILE: '/etc/hosts' }).port).toBe(4000)
   })
 
-  test('payments out are halted after half an hour without a proof, where nothing else is set', () => {
+  test('payments out are halted after half an hour without a proof, unless a setting says otherwise', () => {
     expect(readConfig({}).auditHaltAfterMs).toBe(30 * 60_000)
     expect(readConfig({ AUDIT_HALT_AFTER: '0' }).auditHaltAfterMs).toBe(0)
     expect(readConfig({ AUDIT_HALT_AFTER: '1440' }).auditHaltAfterMs).toBe(86_400_000)
   })
 
-  test('addresses lose the slashes at their end', () => {
+  test('an address loses the slash at its end', () => {
     expect(readConfig({ PUBLIC_URL: 'https://pay.example//' }).publicUrl).toBe('https://pay.example')
   })
 
@@ -134,7 +134,7 @@ describe('readConfig', () => {
         OPERATOR_A_STATUS_MAP: 'done:finished',
       },
     ],
-  ])('%s that is wrong is named', (name, environment) => {
+  ])('a wrong %s is named', (name, environment) => {
     expect(() => readConfig(environment)).toThrow(ConfigError)
     expect(() => readConfig(environment)).toThrow(`${name}:`)
   })
@@ -143,7 +143,7 @@ describe('readConfig', () => {
     expect(() => readConfig({ PORT: 'x', MODE: 'y' })).toThrow(/MODE:[\s\S]*PORT:/)
   })
 
-  test('networks are taken in both families, with and without their size', () => {
+  test('networks of both families are read, with and without their size', () => {
     const list = '127.0.0.1, 10.0.0.0/8,::1,2001:db8::/32'
     expect(readConfig({ TRUSTED_PROXIES: list }).trustedProxies).toEqual([
       '127.0.0.1',
@@ -154,7 +154,7 @@ describe('readConfig', () => {
   })
 })
 
-test('the ranges of numbers are a list of beginnings and operators', () => {
+test('the number ranges are a list of prefixes, each with its operator', () => {
   expect(readConfig({ NUMBER_RANGES: '7=OperatorB, 66=OperatorC' }).numberRanges).toEqual([
     { prefix: '7', provider: 'OperatorB' },
     { prefix: '66', provider: 'OperatorC' },
@@ -164,7 +164,7 @@ test('the ranges of numbers are a list of beginnings and operators', () => {
     expect(() => readConfig({ NUMBER_RANGES: list })).toThrow('NUMBER_RANGES')
 })
 
-test('deliveries are tried again at the times of the list', () => {
+test('deliveries are retried at the times of the list', () => {
   expect(readConfig({}).deliveries).toEqual({
     retryScheduleS: [10, 60, 300, 900, 3_600, 7_200, 14_400, 28_800, 43_200, 72_000, 86_400],
     disableAfter: 20,
@@ -175,7 +175,7 @@ test('deliveries are tried again at the times of the list', () => {
   expect(() => readConfig({ WEBHOOK_DISABLE_AFTER: '0' })).toThrow('WEBHOOK_DISABLE_AFTER')
 })
 
-test('a sandbox bears more requests than production; a setting decides', () => {
+test('a sandbox allows more requests than production; a setting decides', () => {
   expect(readConfig({}).pace).toEqual({
     writesPerSecond: 1_000,
     readsPerSecond: 2_000,
@@ -194,7 +194,7 @@ test('a sandbox bears more requests than production; a setting decides', () => {
   })
 })
 
-test('the letters of a sandbox are read on its machine, unless the owner opens them', () => {
+test('the emails of a sandbox are readable on its machine only, unless the owner opens them', () => {
   expect(readConfig({}).mail.readers).toBe('loopback')
   expect(readConfig({ SANDBOX_MAIL: 'public' }).mail.readers).toBe('public')
   expect(() => readConfig({ SANDBOX_MAIL: 'yes' })).toThrow('SANDBOX_MAIL')
@@ -217,11 +217,11 @@ describe('addressesOf', () => {
     ['::', 'http://127.0.0.1:4711'],
     ['::1', 'http://[::1]:4711'],
     ['localhost', 'http://localhost:4711'],
-  ])('on %s it is reached at %s', (host, url) => {
+  ])('a service that listens on %s is reached at %s', (host, url) => {
     expect(addressesOf(readConfig({ HOST: host }), 4711)).toEqual({ publicUrl: url, callbackUrl: url })
   })
 
-  test('what the owner says goes first; operators may have an address of their own', () => {
+  test('the setting PUBLIC_URL wins; operators may call back another address', () => {
     const config = readConfig({ PUBLIC_URL: 'https://pay.example', CALLBACK_URL: 'https://in.example/' })
     expect(addressesOf(config, 1)).toEqual({
       publicUrl: 'https://pay.example',
@@ -255,8 +255,8 @@ test('the sandbox knows the numbers for which the simulator plays a failure of t
   expect(real).not.toHaveProperty('faultNumbers')
 })
 
-describe('how much is asked of an operator at once', () => {
-  test('a real one: eight checkouts, four of the rest, twenty calls a second', () => {
+describe('the limits of calls to an operator', () => {
+  test('a real operator gets eight checkouts, four other calls and twenty calls a second', () => {
     const [operator] = readConfig({
       ...production,
       OPERATOR_B_DRIVER: 'checkout-session',
@@ -275,7 +275,7 @@ describe('how much is asked of an operator at once', () => {
     })
   })
 
-  test("the sandbox's: what one machine gives, or what the owner says", () => {
+  test('a simulated operator gets the limits of one machine, or those of the settings', () => {
     const { simulator } = readConfig({ OPERATOR_C_RPS: '7', OPERATOR_C_BASE_URL: 'https://op.example' })
     const operators = sandboxOperators('http://127.0.0.1:9', simulator?.limits)
     expect(operators.map(({ limits }) => limits.requestsPerSecond)).toEqual([2_000, 2_000, 7, 2_000])

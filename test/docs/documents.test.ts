@@ -12,7 +12,7 @@ import { adminCommands } from '../../src/terminal/usage.ts'
 import { anchorsOf, blocksOf, type Document, readDocument, readDocuments } from '../kit/documents.ts'
 import { readSources, root, withoutComments } from '../kit/sources.ts'
 
-// No document lies: what the pages say is compared with the code. `examples.test.ts` runs the examples.
+// The statements of the pages are compared with the code. `examples.test.ts` runs the examples.
 
 const documents = readDocuments()
 const schema = buildSchema(readFileSync(join(root, 'schema.graphql'), 'utf8'))
@@ -31,7 +31,7 @@ function deadLinks(page: Document): string[] {
   })
 }
 
-/** What is wrong with the GraphQL of a page. */
+/** The problems of the GraphQL blocks of a page. */
 function invalidGraphql(page: Document): string[] {
   return blocksOf(page, 'graphql').flatMap((block) =>
     validate(schema, parse(block)).map(({ message }) => message),
@@ -83,7 +83,7 @@ function missingIn(page: Document, sentences: readonly string[]): string[] {
   return sentences.filter((sentence) => !text.includes(sentence))
 }
 
-/** What the system sets, not the owner of the service. */
+/** Variables that the system sets, not the owner of the service. */
 const systemVariables: ReadonlySet<string> = new Set(['PATH', 'HOME'])
 
 describe('the pages', () => {
@@ -106,15 +106,15 @@ describe('the pages', () => {
     expect(pages.filter((path) => !others.has(path) && !readme.text.includes(`(${path})`))).toEqual([])
   })
 
-  test.each(Object.entries(referencePages()))('%s is what the code prints: npm run docs', (name, text) => {
+  test.each(Object.entries(referencePages()))('the page %s is the output of npm run docs', (name, text) => {
     expect(readDocument(`src/docs/reference/${name}`).text).toBe(text)
   })
 
-  test.each(boundsInSentences)('%s says: %s', (name, sentence) => {
+  test.each(boundsInSentences)('the page %s has the bound: %s', (name, sentence) => {
     expect(missingIn(readDocument(`src/docs/${name}`), [sentence])).toEqual([])
   })
 
-  test('every setting that the code reads stands in the configuration page', () => {
+  test('the configuration page lists every setting that the code reads', () => {
     const { text } = readDocument('src/docs/reference/configuration.md')
     const sources = readSources().filter(({ path }) => path.startsWith('src/'))
     const names = sources
@@ -153,7 +153,7 @@ describe('the pages', () => {
   })
 })
 
-describe('these rules can fail', () => {
+describe('each check finds its planted fault', () => {
   const page = (text: string): Document => ({ path: 'README.md', text })
 
   test('a link to a page or a heading that does not exist', () => {
@@ -175,7 +175,7 @@ describe('these rules can fail', () => {
     expect(() => settingRows(z.object({ NEW_SETTING: z.string().default('x') }))).toThrow(/NEW_SETTING/)
   })
 
-  test('a setting that code reads beside the schema', () => {
+  test('a setting that code reads without the schema of settings', () => {
     expect(settingsReadIn("const a = process.env['SECRET_DOOR']\nconst b = process.env.OTHER")).toEqual([
       'SECRET_DOOR',
       'OTHER',

@@ -35,8 +35,8 @@ afterEach(async () => {
   home = null
 })
 
-/** What a reader would have typed: `npm start` runs already, and the listener ends by Ctrl-C. */
-function typed(block: string, exports: string): string {
+/** The commands that a reader would type: `npm start` runs already, and Ctrl-C ends the listener. */
+function commandsOf(block: string, exports: string): string {
   if (block.startsWith('npm ci\nnpm start')) return ''
   if (block.includes('mk_...')) return exports
   return block.replaceAll(
@@ -45,7 +45,7 @@ function typed(block: string, exports: string): string {
   )
 }
 
-/** The answers among the lines of an output that say that something was refused. */
+/** The answers in an output that are refusals. */
 function refusalsIn(output: string): string[] {
   const isRefusal = (line: string) => /^\{.*("success":false|"errors":\[|"code":")/.test(line)
   return output.split('\n').filter((line) => isRefusal(line) || /^\s*✗|command not found/.test(line))
@@ -56,10 +56,7 @@ interface GraphqlAnswer {
   errors?: unknown
 }
 
-/**
- * Runs one operation of a block. Of a subscription it gives the first result; one that has nothing to send
- * gives none.
- */
+/** Runs one operation of a block. A subscription gives its first result, or none where nothing happens. */
 async function runOperation(url: string, token: string, document: string): Promise<GraphqlAnswer> {
   const [definition] = parse(document).definitions
   const live = definition?.kind === 'OperationDefinition' && definition.operation === 'subscription'
@@ -90,17 +87,17 @@ async function runOperation(url: string, token: string, document: string): Promi
   }
 }
 
-test('the README and the guides work as they stand there, from the first block to the last', async () => {
+test('the README and the guides work as written, from the first block to the last', async () => {
   home = await newHome()
   service = await startProgram(home)
   const { url } = home
   const [key = '', secret = ''] = [/API key +(\S+)/, /API secret +(\S+)/].map(
     (pattern) => pattern.exec(service?.screen ?? '')?.[1] ?? '',
   )
-  // What the examples leave in the folder for temporary files is removed with the service.
+  // The folder for temporary files is removed with the service, and with it all files of the examples.
   const exports = `export API=${url} API_KEY=${key} API_SECRET=${secret} TMPDIR=${dirname(home.dataDir)}\n`
   const blocks = pages.flatMap((page) =>
-    blocksOf(page, 'sh').map((block) => `echo '# ${page.path}'\n${typed(block, exports)}`),
+    blocksOf(page, 'sh').map((block) => `echo '# ${page.path}'\n${commandsOf(block, exports)}`),
   )
   expect(blocks.length).toBeGreaterThan(30)
   const { stdout, stderr } = await run(home, 'bash', ['-c', `${blocks.join('\n')}\necho the end`], 240_000)
@@ -140,7 +137,7 @@ test('the README and the guides work as they stand there, from the first block t
   }
 }, 300_000)
 
-test('a refusal among the answers is found', () => {
+test('the check finds a refusal among the answers', () => {
   const lines = [
     '{"success":true}',
     '{"success":false,"message":"no"}',

@@ -56,7 +56,7 @@ const isThere = (program: string) =>
   existsSync(program) ||
   (process.env['PATH'] ?? '').split(delimiter).some((dir) => existsSync(join(dir, program)))
 
-/** Deliveries as they came over a socket, each with the secret that it is held against and what is right. */
+/** Deliveries as a socket brought them, each with the secret to check it with and the right verdict. */
 async function makeCases() {
   const [secret, next, other] = [newWebhookSecret(), newWebhookSecret(), newWebhookSecret()]
   const body = Buffer.from(
@@ -102,11 +102,11 @@ async function makeCases() {
   }
 }
 
-describe('the webhook guide verifies deliveries: it accepts those that are right, and no other', () => {
+describe('the code of the webhook guide accepts the valid deliveries and rejects all others', () => {
   for (const { name, fence, program, file, around } of languages) {
     const [, lines = ''] = new RegExp(`\`\`\`${fence}\\n([\\s\\S]*?)\`\`\``).exec(guide) ?? []
 
-    test.skipIf(!isThere(program))(`in ${name}`, async () => {
+    test.skipIf(!isThere(program))(`the code in ${name}`, async () => {
       expect(lines.split('\n').filter(Boolean).length).toBeLessThanOrEqual(10)
       const dir = mkdtempSync(join(tmpdir(), 'merchant-payments-verify-'))
       onTestFinished(() => rmSync(dir, { recursive: true }))

@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
-/** A log of so many events, and a reader that stands at its end. */
+/** A log with this many events, and a reader at its end. */
 async function readerAfter(count: number) {
   const { merchantId } = await makeMerchant(db.database.pool)
   await fillLog(db.owner, merchantId, count)
@@ -25,14 +25,14 @@ async function readerAfter(count: number) {
   return { merchantId, feed, until, wait }
 }
 
-test('finds what came between the look at the log and the wait', async () => {
+test('a reader finds an event that came between its look at the log and its wait', async () => {
   const { merchantId, feed, wait } = await readerAfter(3)
   await fillLog(db.owner, merchantId, 2)
   expect(await wait(5n)).toMatchObject({ position: 5n })
   feed.close()
 })
 
-test('wakes on the notification, long before the next poll', async () => {
+test('a reader wakes on the notification, long before the next poll', async () => {
   stopPolls()
   const { merchantId, feed, wait } = await readerAfter(1)
   const waiting = wait(4n)
@@ -42,7 +42,7 @@ test('wakes on the notification, long before the next poll', async () => {
   feed.close()
 })
 
-test('comes by the poll where the notification is lost', async () => {
+test('an event arrives by the poll where the notification is lost', async () => {
   const { merchantId, feed, wait } = await readerAfter(1)
   const waiting = wait(2n)
   await fillLog(db.owner, merchantId, 1)
@@ -50,7 +50,7 @@ test('comes by the poll where the notification is lost', async () => {
   feed.close()
 })
 
-test('ends with nothing when its time is over, at once', async () => {
+test('a wait whose time is over ends at once, without an event', async () => {
   stopPolls()
   const { feed, until, wait } = await readerAfter(1)
   const waiting = wait(2n)

@@ -25,7 +25,7 @@ afterEach(() => {
 })
 
 /** The service's pool, with a count of the rows that it hands out. */
-/** @returns also `rest`, which waits until nothing is read any more */
+/** @returns also `rest`, which waits until no query runs any more */
 function countedPool(): { pool: pg.Pool; rows: () => number; rest: () => Promise<void> } {
   let rows = 0
   let begun = 0
@@ -60,14 +60,14 @@ describe('a subscription', () => {
     expect(await reading).toEqual(upTo(limits.eventPageMax * 3 + 17, 6))
   })
 
-  test('without a cursor begins with what comes next', async () => {
+  test('without a cursor begins with the next event', async () => {
     const { merchantId } = await makeMerchant(pool)
     await fillLog(db.owner, merchantId, 4)
     const feed = open()
     const stop = new AbortController()
     const { after } = await feed.start(merchantId, null)
     expect(after).toBe(4n)
-    // What happens before the first pull is not missed.
+    // An event that happens before the first pull is not missed.
     await fillLog(db.owner, merchantId, 1)
     const next = feed.subscribe({ merchantId, after, signal: stop.signal }).next()
     feed.notify('*')
@@ -82,7 +82,7 @@ describe('a subscription', () => {
     await expect(reading).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  test('takes the cursor of the very end, and of a log without events', async () => {
+  test('takes the cursor of the last event, and of a log without events', async () => {
     const { merchantId } = await makeMerchant(pool)
     expect(await readPositionsNow(open(), merchantId, 0n)).toEqual([])
     await fillLog(db.owner, merchantId, 2)
@@ -100,20 +100,20 @@ describe('a subscription', () => {
     expect(await next).toEqual({ done: true, value: undefined })
   })
 
-  test('shows one merchant nothing of another', async () => {
+  test('shows a merchant no event of another merchant', async () => {
     const [a, b] = [await makeMerchant(pool), await makeMerchant(pool)]
     const feed = open()
     const stop = new AbortController()
-    const stranger = feed.subscribe({ merchantId: b.merchantId, after: 0n, signal: stop.signal }).next()
-    const own = readPositions(feed, a.merchantId, 0n, 3)
+    const newcomer = feed.subscribe({ merchantId: b.merchantId, after: 0n, signal: stop.signal }).next()
+    const ownPositions = readPositions(feed, a.merchantId, 0n, 3)
     await fillLog(db.owner, a.merchantId, 3)
     feed.notify('*')
-    expect(await own).toEqual(upTo(3))
+    expect(await ownPositions).toEqual(upTo(3))
     stop.abort()
-    expect(await stranger).toEqual({ done: true, value: undefined })
+    expect(await newcomer).toEqual({ done: true, value: undefined })
   })
 
-  test("is nobody else's: neither another merchant's nor that of who is not signed in", async () => {
+  test('refuses another merchant and a caller who is not signed in', async () => {
     const [a, b] = [await makeMerchant(pool), await makeMerchant(pool)]
     const feed = openFeed(pool, createLog('silent'))
     feeds.push(feed)
@@ -125,14 +125,14 @@ describe('a subscription', () => {
     }
   })
 
-  test('misses nothing that comes between its look and its wait', async () => {
+  test('misses no event that comes between its look at the log and its wait', async () => {
     stopPolls()
     const { merchantId } = await makeMerchant(pool)
-    let looks = 0
+    let failures = 0
     const query = async (statement: pg.QueryConfig) => {
       const answer = await pool.query(statement)
-      if (statement.name === 'read_events' && (looks += 1) === 1) {
-        // The page was empty; before the reader hears so, an event is there and its wake-up call is over.
+      if (statement.name === 'read_events' && (failures += 1) === 1) {
+        // The page was empty; before the reader learns so, an event comes and its notification is over.
         await fillLog(db.owner, merchantId, 1)
         feed.notify('*')
         await sleep(50)
@@ -155,7 +155,7 @@ describe('a subscription', () => {
 })
 
 describe('a database that does not answer', () => {
-  /** The service's pool; `fails` says of each look at the log whether it fails. */
+  /** The service's pool; `fails` decides for each read of the log whether it fails. */
   function shakyPool(fails: () => boolean): { pool: pg.Pool; failedAt: number[] } {
     const failedAt: number[] = []
     const query = (statement: pg.QueryConfig) => {
@@ -166,12 +166,12 @@ describe('a database that does not answer', () => {
     return { pool: { query } as unknown as pg.Pool, failedAt }
   }
 
-  test('ends no reader: it is asked again after growing pauses, and nothing is missed', async () => {
+  test('ends no reader: each reader retries after growing pauses and misses no event', async () => {
     const { merchantId } = await makeMerchant(pool)
     await fillLog(db.owner, merchantId, limits.eventPageMax + 5)
-    let looks = 0
+    let failures = 0
     // Before the first page, and once more between two pages.
-    const shaky = shakyPool(() => [1, 2, 3, 5].includes((looks += 1)))
+    const shaky = shakyPool(() => [1, 2, 3, 5].includes((failures += 1)))
     const seen = await readPositions(open(shaky.pool), merchantId, 2n, limits.eventPageMax + 3)
     expect(seen).toEqual(upTo(limits.eventPageMax + 5, 3))
     const [first = 0, second = 0, third = 0] = shaky.failedAt
@@ -180,21 +180,21 @@ describe('a database that does not answer', () => {
     expect(shaky.failedAt).toHaveLength(4)
   })
 
-  test('holds no reader that leaves', async () => {
+  test('does not delay the end of a reader that leaves', async () => {
     const { merchantId } = await makeMerchant(pool)
     const shaky = shakyPool(() => true)
     const stop = new AbortController()
     const next = open(shaky.pool).subscribe({ merchantId, after: 0n, signal: stop.signal }).next()
     await sleep(eventRetryMs * 2)
-    const looks = shaky.failedAt.length
+    const failures = shaky.failedAt.length
     stop.abort()
     expect(await next).toEqual({ done: true, value: undefined })
-    // It did not wait for its next look at the log.
-    expect(shaky.failedAt).toHaveLength(looks)
+    // The reader ended without waiting for its next read of the log.
+    expect(shaky.failedAt).toHaveLength(failures)
   })
 })
 
-/** What there is to read without waiting. */
+/** The events that can be read without waiting. */
 async function readPositionsNow(feed: Feed, merchantId: number, after: bigint): Promise<bigint[]> {
   const stop = new AbortController()
   const seen: bigint[] = []
@@ -205,13 +205,13 @@ async function readPositionsNow(feed: Feed, merchantId: number, after: bigint): 
   return seen
 }
 
-describe('memory and the table tell the same', () => {
+describe('memory and the table give the same events', () => {
   test('readers from every cursor see one log, some from the ring, some from the table', async () => {
     const { merchantId } = await makeMerchant(pool)
     await fillLog(db.owner, merchantId, 20)
     const feed = open()
     const stop = new AbortController()
-    // Keeps the ring alive, which begins at 21.
+    // This reader keeps the ring alive, which begins at 21.
     const keeper = feed.subscribe({ merchantId, after: 20n, signal: stop.signal })
     const kept = keeper.next()
     await sleep(30)
@@ -241,12 +241,12 @@ describe('memory and the table tell the same', () => {
     await fillLog(db.owner, merchantId, 50)
     feed.notify(String(merchantId))
     for (const seen of await Promise.all(readers)) expect(seen).toEqual(upTo(50))
-    // 50 events, and the head of the log once per look.
+    // 50 events, and the last position of the log once per read.
     expect(counted.rows() - before).toBeLessThan(60)
     stop.abort()
   })
 
-  test('a stalled reader holds a page, however far the log runs ahead', async () => {
+  test('a stalled reader holds one page of events, however far the log runs ahead', async () => {
     const { merchantId } = await makeMerchant(pool)
     const count = eventRingMax * 2 + 500
     await fillLog(db.owner, merchantId, 1)
@@ -268,7 +268,7 @@ describe('memory and the table tell the same', () => {
   })
 })
 
-describe('a stream', () => {
+describe('the stream of one log', () => {
   const event = (position: bigint): LogEvent =>
     ({ position, type: 'payment_pending', data: {}, occurredAt: new Date() }) as unknown as LogEvent
   const never = new AbortController().signal
@@ -282,7 +282,7 @@ describe('a stream', () => {
     return { stream, reads: () => reads }
   }
 
-  test('keeps the recent end and no more', async () => {
+  test('keeps only the most recent events', async () => {
     const { stream } = fakeLog()
     await stream.advance(1_000n)
     expect(stream.since(999n)).toBeNull()
@@ -299,14 +299,14 @@ describe('a stream', () => {
     expect(stream.since(end)).toEqual([])
   })
 
-  test('many that tell of the same end read it once', async () => {
+  test('reads an announced end once, however many callers announce it', async () => {
     const { stream, reads } = fakeLog()
     await stream.advance(0n)
     await Promise.all(Array.from({ length: 20 }, () => stream.advance(BigInt(limits.eventPageMax))))
     expect(reads()).toBe(1)
   })
 
-  test('wakes whoever waits, and nobody who has seen it', async () => {
+  test('wakes a waiting reader, but no reader that has seen the version', async () => {
     const { stream } = fakeLog()
     await stream.advance(0n)
     const version = stream.version()
@@ -324,7 +324,7 @@ describe('a stream', () => {
     await other
   })
 
-  test('a read that fails leaves it whole: the next one goes on from there', async () => {
+  test('survives a read that fails: the next read goes on from there', async () => {
     let broken = true
     const stream = createStream(async (after) => {
       if (broken) throw new Error('no database')

@@ -47,7 +47,7 @@ async function positions(merchantId: number): Promise<bigint[]> {
   return rows.map((row) => row.position)
 }
 
-/** Reads 1, 2, 3, ... to `last`; leaves at random moments and comes back with the cursor that it has. */
+/** Reads 1, 2, 3, ... to `last`; leaves at random moments and comes back with its last cursor. */
 async function restlessReader(feed: Feed, merchantId: number, last: bigint): Promise<bigint[]> {
   const seen: bigint[] = []
   let cursor = 0n
@@ -67,23 +67,23 @@ async function restlessReader(feed: Feed, merchantId: number, last: bigint): Pro
   return seen
 }
 
-test('12 writers, two sequencers, restless readers: 1 to N, nothing missed, nothing twice', async () => {
+test('12 writers, two sequencers, leaving readers: 1 to N, none missed, none twice', async () => {
   const [a, b] = [await process(pool), await process(other.pool)]
   const merchants = await Promise.all([0, 1, 2].map(() => makeMerchant(pool)))
   const ids = merchants.map(({ merchantId }) => merchantId)
   const writers = Array.from({ length: 12 }, (_, n) =>
-    Array.from({ length: 12 }, (_none, turn) => ({
-      ids: Array.from({ length: 1 + ((n * 5 + turn) % 7) }, (_no, k) => ids[(n + turn + k) % 3] ?? 0),
+    Array.from({ length: 12 }, (_none, step) => ({
+      ids: Array.from({ length: 1 + ((n * 5 + step) % 7) }, (_no, k) => ids[(n + step + k) % 3] ?? 0),
       holdMs: Math.random() < 0.3 ? Math.random() * 30 : 0,
     })),
   )
   const total = (id: number) =>
-    writers.flat().reduce((sum, turn) => sum + turn.ids.filter((each) => each === id).length, 0)
+    writers.flat().reduce((sum, step) => sum + step.ids.filter((each) => each === id).length, 0)
   const wide = openDatabase({ connection: db.connection, poolMax: 12, role: null, log: () => {} })
   const writing = Promise.all(
-    writers.map(async (turns, n) => {
-      for (const turn of turns) {
-        await writeEvents(wide.pool, turn.ids, turn.holdMs)
+    writers.map(async (steps, n) => {
+      for (const step of steps) {
+        await writeEvents(wide.pool, step.ids, step.holdMs)
         const { sequencer } = n % 2 ? a : b
         sequencer.notify()
       }
@@ -110,14 +110,14 @@ test('12 writers, two sequencers, restless readers: 1 to N, nothing missed, noth
   )
 }, 40_000)
 
-test('positions follow the order of making, whoever numbers', async () => {
+test('positions follow the order of creation, whichever process numbers the events', async () => {
   const { merchantId } = await makeMerchant(pool)
   await db.owner.query(
     `INSERT INTO event (merchant_id, type, data, created_at)
      SELECT $1, 'payment_pending', '{}', now() FROM generate_series(1, 300)`,
     [merchantId],
   )
-  // Several small takes at once: they wait for each other.
+  // Several small runs at once: they wait for each other.
   const counts = await Promise.all(
     Array.from({ length: 8 }, async (_, n) => {
       const { rows } = await (n % 2 ? pool : other.pool).query<{ n: number }>(
@@ -136,7 +136,7 @@ test('positions follow the order of making, whoever numbers', async () => {
   expect(rows).toEqual([{ wrong: 0 }])
 })
 
-test('what is not committed has no number, and holds up nobody', async () => {
+test('an uncommitted event has no number and delays no other event', async () => {
   const { merchantId } = await makeMerchant(pool)
   const slow = await db.owner.connect()
   await slow.query('BEGIN')
@@ -156,7 +156,7 @@ test('what is not committed has no number, and holds up nobody', async () => {
   expect(rows).toEqual([{ n: 'quick' }, { n: 'slow' }])
 })
 
-test('a backlog larger than one run is numbered without another nudge', async () => {
+test('a backlog larger than one run is numbered without another notification', async () => {
   stopPolls()
   const { merchantId } = await makeMerchant(pool)
   await db.owner.query(
@@ -169,7 +169,7 @@ test('a backlog larger than one run is numbered without another nudge', async ()
   await eventually(async () => expect(await positions(merchantId)).toContain(2_500n))
 })
 
-test('what a process left behind when it died is numbered by the next poll of any other', async () => {
+test('events that a dead process left unnumbered get numbers at the next poll of another one', async () => {
   const { merchantId } = await makeMerchant(pool)
   await process(pool)
   await writeEvents(db.owner, [merchantId, merchantId])
@@ -190,16 +190,16 @@ test('a closed sequencer numbers nothing more', async () => {
   expect(await positions(merchantId)).toEqual([null])
 })
 
-test('numbering tells the merchants concerned, and beyond 500 just that there is something', async () => {
-  const told: string[] = []
+test('numbering notifies the merchants concerned, or without names beyond 500 merchants', async () => {
+  const notified: string[] = []
   const listening = Promise.withResolvers<void>()
-  let heard = Promise.withResolvers<void>()
+  let received = Promise.withResolvers<void>()
   const listener = listen({
     connection: db.connection,
     channels: ['events'],
     onNotification: (_channel, merchants) => {
-      told.push(merchants)
-      heard.resolve()
+      notified.push(merchants)
+      received.resolve()
     },
     onConnect: () => listening.resolve(),
     log: () => {},
@@ -208,8 +208,8 @@ test('numbering tells the merchants concerned, and beyond 500 just that there is
   await listening.promise
   const { merchantId } = await makeMerchant(pool)
   await fillLog(db.owner, merchantId, 3)
-  await heard.promise
-  heard = Promise.withResolvers<void>()
+  await received.promise
+  received = Promise.withResolvers<void>()
   const { rows } = await db.owner.query<{ id: number }>(
     `INSERT INTO merchant (name) SELECT 'Many' FROM generate_series(1, 501) RETURNING id`,
   )
@@ -218,6 +218,6 @@ test('numbering tells the merchants concerned, and beyond 500 just that there is
     rows.map(({ id }) => id),
   )
   await sequenceAll(db.owner)
-  await heard.promise
-  expect(told).toEqual([String(merchantId), '*'])
+  await received.promise
+  expect(notified).toEqual([String(merchantId), '*'])
 })

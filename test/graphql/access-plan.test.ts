@@ -4,7 +4,7 @@ import type { Actor } from '../../src/identity/actor.ts'
 import type { Scope } from '../../src/identity/scopes.ts'
 import { type AccessRule, accessPlan, checkAccess } from '../../src/graphql/access-plan.ts'
 
-// What an operation demands before any of it runs.
+// The scopes that an operation demands before any of its resolvers runs.
 
 const schema = buildSchema(/* GraphQL */ `
   type Query {
@@ -36,8 +36,8 @@ for (const [coordinate, accessRule] of Object.entries(rules)) {
   Object.assign((field || type).extensions, { accessRule, movesMoney: coordinate === 'Mutation.pay' })
 }
 
-/** `ok`, or the code, with the scopes that are asked for. */
-function judge(
+/** `ok`, or the code, with the scopes that are demanded. */
+function verdictOf(
   query: string,
   scopes: readonly Scope[] | null,
   variables: object = {},
@@ -55,7 +55,7 @@ function judge(
   }
 }
 
-describe('nobody, and somebody without and with the scope', () => {
+describe('callers without a token, without the scope and with the scope', () => {
   test.each<[string, string, string, string, Scope[]]>([
     ['{ open }', 'ok', 'ok', 'ok', []],
     ['{ mine }', 'UNAUTHENTICATED', 'ok', 'ok', []],
@@ -76,22 +76,22 @@ describe('nobody, and somebody without and with the scope', () => {
     ['{ either { ... on Note { text } } }', 'ok', 'ok', 'ok', []],
     ['{ face { ... on Card { __typename } } }', 'UNAUTHENTICATED', 'FORBIDDEN balance', 'ok', ['balance']],
     ['{ __schema { types { name } } __typename }', 'ok', 'ok', 'ok', []],
-  ])('%s', (query, nobody, without, withAll, scopes) => {
-    expect([judge(query, null), judge(query, ['webhooks']), judge(query, scopes)]).toEqual([
-      nobody,
+  ])('%s', (query, anonymous, without, withAll, scopes) => {
+    expect([verdictOf(query, null), verdictOf(query, ['webhooks']), verdictOf(query, scopes)]).toEqual([
+      anonymous,
       without,
       withAll,
     ])
   })
 
-  test('one of two scopes is not both, and a field asks for more than its type', () => {
-    expect(judge('{ both }', ['deposit'])).toBe('FORBIDDEN pay deposit')
-    expect(judge('{ card { pin } }', ['balance'])).toBe('FORBIDDEN team')
-    expect(judge('{ card { pin } }', ['balance', 'team'])).toBe('ok')
+  test('one of two scopes is not enough, and a field may demand more than its type', () => {
+    expect(verdictOf('{ both }', ['deposit'])).toBe('FORBIDDEN pay deposit')
+    expect(verdictOf('{ card { pin } }', ['balance'])).toBe('FORBIDDEN team')
+    expect(verdictOf('{ card { pin } }', ['balance', 'team'])).toBe('ok')
   })
 })
 
-describe('what @include and @skip leave out demands nothing', () => {
+describe('fields that @include and @skip leave out demand no scope', () => {
   test.each<[string, object, string]>([
     ['{ open paid @include(if: false) }', {}, 'ok'],
     ['{ open paid @skip(if: true) }', {}, 'ok'],
@@ -106,18 +106,21 @@ describe('what @include and @skip leave out demands nothing', () => {
       'ok',
     ],
     ['query ($a: Boolean!) { paid @include(if: $a) again: paid open }', { a: false }, 'UNAUTHENTICATED'],
-    // What is not known to be left out counts.
+    // A field counts unless the directive surely leaves it out.
     ['query ($a: Boolean = false) { open paid @include(if: $a) }', {}, 'UNAUTHENTICATED'],
     ['query ($a: Boolean!) { open paid @include(if: $a) }', { a: 'false' }, 'UNAUTHENTICATED'],
-  ])('%s %o', (query, variables, verdict) => {
-    expect(judge(query, null, variables)).toBe(verdict)
+  ])('the verdict of %s with %o', (query, variables, verdict) => {
+    expect(verdictOf(query, null, variables)).toBe(verdict)
   })
 })
 
-test('of several operations only the one that is named counts', () => {
+test('in a document of several operations only the named one counts', () => {
   const document = 'query a { open } query b { paid }'
-  expect([judge(document, null, {}, 'a'), judge(document, null, {}, 'b')]).toEqual(['ok', 'UNAUTHENTICATED'])
-  expect([judge(document, null), judge(document, null, {}, 'c')]).toEqual([
+  expect([verdictOf(document, null, {}, 'a'), verdictOf(document, null, {}, 'b')]).toEqual([
+    'ok',
+    'UNAUTHENTICATED',
+  ])
+  expect([verdictOf(document, null), verdictOf(document, null, {}, 'c')]).toEqual([
     'BAD_USER_INPUT',
     'BAD_USER_INPUT',
   ])
@@ -128,8 +131,8 @@ test.each([
   ['mutation { a: pay b: pay }', 'ONE_PAYMENT_PER_OPERATION'],
   ['mutation { pay ...F } fragment F on Mutation { b: pay }', 'ONE_PAYMENT_PER_OPERATION'],
   ['mutation { pay ... on Mutation { b: pay } }', 'ONE_PAYMENT_PER_OPERATION'],
-])('money moves once: %s', (query, verdict) => {
-  expect(judge(query, ['pay'])).toBe(verdict)
+])('a document moves money once: %s', (query, verdict) => {
+  expect(verdictOf(query, ['pay'])).toBe(verdict)
 })
 
 test('a plan is made once per document and operation', () => {

@@ -28,12 +28,12 @@ function start(file: string, argument: string) {
   })
 }
 
-/** What was heard, in the words of the table. */
-function heardAs({ refusal }: GraphqlAttack, { status, text }: AttackAnswer): unknown[] {
+/** The answer, in the terms of the table. */
+function summaryOf({ refusal }: GraphqlAttack, { status, text }: AttackAnswer): unknown[] {
   const { errors = [], extensions = {}, data = null } = JSON.parse(text || '{}')
   if (!refusal) return [status, Object.keys(extensions)]
-  const isToldWhy = refusal.words.test(errors[0]?.message ?? '')
-  return [status, errors[0]?.extensions.code ?? null, isToldWhy, errors.length, data]
+  const hasReason = refusal.words.test(errors[0]?.message ?? '')
+  return [status, errors[0]?.extensions.code ?? null, hasReason, errors.length, data]
 }
 
 function expected({ refusal, errors = 1 }: GraphqlAttack): unknown[] {
@@ -50,13 +50,13 @@ const honestRequest: GraphqlAttack = {
 
 describe('an attack is refused at once, with its reason', () => {
   /** Processor time of the quickest of five tries, of client and service, in milliseconds. */
-  async function quickest(attack: GraphqlAttack, judge: (heard: AttackAnswer) => void): Promise<number> {
+  async function quickest(attack: GraphqlAttack, verify: (answer: AttackAnswer) => void): Promise<number> {
     const took: number[] = []
     for (let round = 0; round < 5; round += 1) {
       const before = processMs()
-      const heard = await send(url(), attack, token)
+      const answer = await send(url(), attack, token)
       took.push(processMs() - before)
-      judge(heard)
+      verify(answer)
     }
     return Math.min(...took)
   }
@@ -64,18 +64,18 @@ describe('an attack is refused at once, with its reason', () => {
   test.each(attacks.map((attack) => [attack.name, attack] as const))('%s', async (_name, attack) => {
     const paid = fixture.paid.length
     const honestMs = await quickest(honestRequest, () => {})
-    const refusedMs = await quickest(attack, (heard) => {
-      expect(heardAs(attack, heard)).toEqual(expected(attack))
-      expect(heard.text.length).toBeLessThan(5_000)
+    const refusedMs = await quickest(attack, (answer) => {
+      expect(summaryOf(attack, answer)).toEqual(expected(attack))
+      expect(answer.text.length).toBeLessThan(5_000)
     })
-    // The size of its text takes its time as well: 2 ms at least count as those of an honest one.
+    // The size of its text takes time as well: an honest request counts as 2 ms at least.
     expect(refusedMs / Math.max(honestMs, 2)).toBeLessThan(25)
     expect(fixture.paid).toHaveLength(paid)
   })
 })
 
 describe('the other ways in have the same limits', () => {
-  test('a WebSocket and an event stream tell the refusal, once', async () => {
+  test('a WebSocket and an event stream give the refusal, once', async () => {
     const query = fragmentBomb()
     const headers = { Authorization: `Bearer ${token}` }
     const socket = createClient({
@@ -83,15 +83,15 @@ describe('the other ways in have the same limits', () => {
       webSocketImpl: WebSocket,
       connectionParams: { authorization: headers.Authorization },
     })
-    const told = (subscribe: (sink: Sink) => unknown) =>
+    const refusalOf = (subscribe: (sink: Sink) => unknown) =>
       new Promise((resolve) => {
         subscribe({ next: resolve, error: resolve, complete: () => resolve('nothing') })
       })
-    expect(await told((sink) => socket.subscribe({ query }, sink))).toMatchObject([
+    expect(await refusalOf((sink) => socket.subscribe({ query }, sink))).toMatchObject([
       { extensions: { code: 'COST_EXCEEDED' } },
     ])
     const events = createSseClient({ url: url(), headers, retryAttempts: 0 })
-    expect(await told((sink) => events.subscribe({ query }, sink as never))).toMatchObject({
+    expect(await refusalOf((sink) => events.subscribe({ query }, sink as never))).toMatchObject({
       errors: [{ extensions: { code: 'COST_EXCEEDED' } }],
     })
     await socket.dispose()
@@ -113,7 +113,7 @@ describe('while attackers attack', () => {
   }
 
   /**
-   * What this process works while an honest request waits for its answer: all that stands before it counts.
+   * The work of this process while an honest request waits for its answer, with all requests before it.
    * @returns processor time of the slowest twentieth of them, in milliseconds
    */
   async function workBeforeAnswer(ms: number): Promise<number> {
@@ -128,7 +128,7 @@ describe('while attackers attack', () => {
     return took[Math.floor(took.length * 0.95)] ?? 0
   }
 
-  test('honest requests wait for about as much work as beside honest neighbours', async () => {
+  test('honest requests wait for about as much work as beside honest clients', async () => {
     const ratios: number[] = []
     for (let round = 0; round < 4; round += 1) {
       const work = { attackers: 0, neighbours: 0 }
@@ -141,12 +141,12 @@ describe('while attackers attack', () => {
       }
       ratios.push(work.attackers / work.neighbours)
     }
-    // The best round is what the service does: garbage is collected in some.
+    // Take the best round: garbage collection slows some rounds.
     expect(Math.min(...ratios)).toBeLessThan(4)
   })
 })
 
-describe('341 bytes', () => {
+describe('a query of 341 bytes', () => {
   async function serveInSmallHeap(kind: 'bare' | 'ours') {
     const child = start('small-heap.ts', kind)
     const ended = once(child, 'exit')
@@ -160,7 +160,7 @@ describe('341 bytes', () => {
       body: JSON.stringify({ query }),
     })
 
-  test('end a bare server, and are refused by this one, which goes on', async () => {
+  test('kills a bare server, but is refused by this one, which keeps running', async () => {
     expect(Buffer.byteLength(fragmentBomb())).toBe(341)
     const [bare, ours] = await Promise.all([serveInSmallHeap('bare'), serveInSmallHeap('ours')])
     await expect(ask(bare.address, fragmentBomb())).rejects.toThrow('fetch failed')

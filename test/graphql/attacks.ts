@@ -1,11 +1,11 @@
 import { limits } from '../../src/shared/limits.ts'
 
-// What attackers send, and what they hear. It is written for the schema of `fixtures.ts`.
+// The requests of attackers, and the refusals they get. Written for the schema of `fixtures.ts`.
 
 /** One request over HTTP; a document alone is sent as JSON. */
 interface HttpAttack {
   method?: 'GET' | 'POST'
-  /** Behind `/graphql`. */
+  /** The query string behind `/graphql`. */
   search?: string
   headers?: Record<string, string>
   body?: string
@@ -13,7 +13,7 @@ interface HttpAttack {
 
 interface Refusal {
   status: number
-  /** None where nothing is said at all. */
+  /** Null where the answer has no error. */
   code: string | null
   words: RegExp
 }
@@ -21,11 +21,11 @@ interface Refusal {
 export interface GraphqlAttack {
   name: string
   request: HttpAttack
-  /** The refusal; null where the answer only must not give what was asked for. */
+  /** The refusal; null where the answer must only leave out the attacked data. */
   refusal: Refusal | null
-  /** Sent with a token: what is refused then is not refused for want of one. */
+  /** Sent with a token, so that a missing token is not the reason of the refusal. */
   isSignedIn?: boolean
-  /** Where it is told more than one error. */
+  /** The count of errors, where more than one comes back. */
   errors?: number
 }
 
@@ -33,7 +33,7 @@ const times = (count: number, text: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => text(index)).join(' ')
 
 /** A document, as the JSON body of a POST. */
-const asks = (query: string, variables: object = {}): HttpAttack => ({
+const bodyOf = (query: string, variables: object = {}): HttpAttack => ({
   body: JSON.stringify({ query, variables }),
 })
 const costs = (words: RegExp) => ({ status: 400, code: 'COST_EXCEEDED', words })
@@ -52,10 +52,10 @@ export function fragmentBomb(): string {
 
 /** Each fragment uses the next one twice: 2 to the power of 12 selections. */
 function doublingFragments(): string {
-  const letters = 'abcdefghijkl'.split('')
-  const fragments = letters.map((letter, index) => {
-    const next = letters[index + 1]
-    return `fragment ${letter} on Query{${next ? `...${next} ...${next}` : 'hello'}}`
+  const fragmentNames = 'abcdefghijkl'.split('')
+  const fragments = fragmentNames.map((fragmentName, index) => {
+    const next = fragmentNames[index + 1]
+    return `fragment ${fragmentName} on Query{${next ? `...${next} ...${next}` : 'hello'}}`
   })
   return `{...a ...a}${fragments.join('')}`
 }
@@ -69,7 +69,7 @@ const circle = 'fields { type { '
 const known: GraphqlAttack[] = [
   {
     name: 'aliases',
-    request: asks(`{ ${times(101, (n) => `alias${n}: __typename`)} }`),
+    request: bodyOf(`{ ${times(101, (n) => `alias${n}: __typename`)} }`),
     refusal: costs(/20 aliases at its top/),
   },
   {
@@ -104,12 +104,12 @@ const known: GraphqlAttack[] = [
   },
   {
     name: 'equal fields',
-    request: asks(`{ ${times(500, () => '__typename')} }`),
+    request: bodyOf(`{ ${times(500, () => '__typename')} }`),
     refusal: costs(/200 fields side by side/),
   },
   {
     name: 'suggestions of field names',
-    request: asks('{ helo }'),
+    request: bodyOf('{ helo }'),
     refusal: invalid(/^Cannot query field "helo" on type "Query"\.$/),
   },
   {
@@ -119,17 +119,17 @@ const known: GraphqlAttack[] = [
   },
   {
     name: 'introspection',
-    request: asks('query { __schema { types { name fields { name } } } }'),
+    request: bodyOf('query { __schema { types { name fields { name } } } }'),
     refusal: { status: 401, code: 'UNAUTHENTICATED', words: /callers with a token/ },
   },
   {
     name: 'directives',
-    request: asks(`{ __typename ${times(500, () => '@aa')} }`),
+    request: bodyOf(`{ __typename ${times(500, () => '@aa')} }`),
     refusal: costs(/20 directives/),
   },
   {
     name: 'introspection in circles',
-    request: asks(`{ __schema { types { ${circle.repeat(8)} name ${'} } '.repeat(8)} } } }`),
+    request: bodyOf(`{ __schema { types { ${circle.repeat(8)} name ${'} } '.repeat(8)} } } }`),
     refusal: invalid(/Maximum introspection depth/),
     isSignedIn: true,
   },
@@ -140,21 +140,21 @@ const known: GraphqlAttack[] = [
   },
 ]
 
-/** Ours. */
+/** Attacks beyond those of graphql-cop. */
 const own: GraphqlAttack[] = [
   {
     name: 'fragments that nest lists',
-    request: asks(fragmentBomb()),
+    request: bodyOf(fragmentBomb()),
     refusal: costs(/may give 10101010100 objects/),
   },
   {
     name: 'fragments that double',
-    request: asks(doublingFragments()),
+    request: bodyOf(doublingFragments()),
     refusal: costs(/5000 fields and fragments|side by side/),
   },
   {
     name: 'lists in lists in lists',
-    request: asks(
+    request: bodyOf(
       '{ batches(first: 100) { nodes { recipients(first: 100) { nodes { recipients(first: 100) ' +
         '{ nodes { id } } } } } } }',
     ),
@@ -162,22 +162,22 @@ const own: GraphqlAttack[] = [
   },
   {
     name: 'long pages by a variable, in a document that is cheap by its defaults',
-    request: asks(fanOut, { n: 100 }),
+    request: bodyOf(fanOut, { n: 100 }),
     refusal: costs(/10100 objects/),
   },
   {
     name: 'depth',
-    request: asks(`{ me ${'{ parent '.repeat(200)}{ name }${' }'.repeat(200)} }`),
+    request: bodyOf(`{ me ${'{ parent '.repeat(200)}{ name }${' }'.repeat(200)} }`),
     refusal: costs(/12 levels deep/),
   },
   {
     name: '10,000 words',
-    request: asks(`{ ${times(10_000, () => 'hello')} }`),
+    request: bodyOf(`{ ${times(10_000, () => 'hello')} }`),
     refusal: { status: 400, code: 'GRAPHQL_PARSE_FAILED', words: /2000 tokens/ },
   },
   {
     name: 'equal fields, in fragments and in equal parents',
-    request: asks(
+    request: bodyOf(
       `{ ${times(20, () => 'batches { ...f }')} } fragment f on BatchConnection ` +
         `{ ${times(20, () => 'totalCount')} }`,
     ),
@@ -185,7 +185,7 @@ const own: GraphqlAttack[] = [
   },
   {
     name: 'aliases in fragments',
-    request: asks(
+    request: bodyOf(
       `{ ${times(16, () => 'batches { ...f }')} } fragment f on BatchConnection ` +
         '{ a: totalCount b: totalCount }',
     ),
@@ -193,7 +193,7 @@ const own: GraphqlAttack[] = [
   },
   {
     name: 'many names at once',
-    request: asks('query ($ids: [ID!]!) { nodes(ids: $ids) { id } }', {
+    request: bodyOf('query ($ids: [ID!]!) { nodes(ids: $ids) { id } }', {
       ids: Array.from({ length: limits.graphqlCostMax + 1 }, (_, n) => String(n)),
     }),
     refusal: costs(/10001 objects/),
@@ -208,7 +208,7 @@ const own: GraphqlAttack[] = [
   },
   {
     name: 'a body of 200 KB',
-    request: asks(`{ hello } #${' '.repeat(200_000)}`),
+    request: bodyOf(`{ hello } #${' '.repeat(200_000)}`),
     refusal: { status: 413, code: 'BODY_TOO_LARGE', words: /too large/ },
   },
   {
@@ -220,7 +220,7 @@ const own: GraphqlAttack[] = [
   },
   {
     name: 'variables that are wrong 2,000 times',
-    request: asks('query ($ids: [ID!]!) { nodes(ids: $ids) { id } }', {
+    request: bodyOf('query ($ids: [ID!]!) { nodes(ids: $ids) { id } }', {
       ids: Array.from({ length: 2_000 }, () => ({})),
     }),
     refusal: invalid(/ID cannot represent/),
@@ -228,17 +228,17 @@ const own: GraphqlAttack[] = [
   },
   {
     name: 'a name of 90 KB',
-    request: asks(`{ ${'n'.repeat(90_000)} }`),
+    request: bodyOf(`{ ${'n'.repeat(90_000)} }`),
     refusal: invalid(/^Cannot query field "n{400,}…$/),
   },
   {
     name: 'circles of fragments',
-    request: asks('{ ...a } fragment a on Query { ...b } fragment b on Query { ...a }'),
+    request: bodyOf('{ ...a } fragment a on Query { ...b } fragment b on Query { ...a }'),
     refusal: invalid(/within itself/),
   },
   {
     name: 'two payments in one document',
-    request: asks(payTwice),
+    request: bodyOf(payTwice),
     refusal: { status: 400, code: 'ONE_PAYMENT_PER_OPERATION', words: /one payment at a time/ },
     isSignedIn: true,
   },

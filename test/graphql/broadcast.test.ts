@@ -15,16 +15,16 @@ import { logOf, Ticks } from '../kit/graphql.ts'
 let ticks: Ticks
 let channels: Channels
 let written: number[]
-/** Taken by channels. */
-let places: number
+/** Subscription slots that channels take. */
+let slots: number
 beforeEach(() => {
-  places = 0
+  slots = 0
   ticks = new Ticks()
   channels = new Map()
   written = []
 })
 
-/** A reader as the transports are: it takes frames until it says that it is full. */
+/** A reader that, like the transports, takes frames until it is full. */
 interface Reading {
   room?: number
   name?: string
@@ -34,18 +34,18 @@ interface Reading {
 
 function reader(after: string | null = null, reading: Reading = {}) {
   const { room = Infinity, name = 'a', stallMs = 5_000, wants = () => true } = reading
-  const gone = new AbortController()
+  const leaving = new AbortController()
   const stream: LiveStream<{ n: number }> & { why: DomainError | null } = {
     log: { ...logOf(ticks, after), wants },
     cursor: after === null ? BigInt(ticks.head) : BigInt(after),
-    signal: gone.signal,
+    signal: leaving.signal,
     why: null,
     end(why) {
       this.why ??= why
-      gone.abort()
+      leaving.abort()
     },
     [Symbol.asyncIterator]() {
-      return this.log.read(this.cursor, gone.signal)[Symbol.asyncIterator]()
+      return this.log.read(this.cursor, leaving.signal)[Symbol.asyncIterator]()
     },
   }
   const seen: string[] = []
@@ -71,8 +71,8 @@ function reader(after: string | null = null, reading: Reading = {}) {
     return { json: Buffer.from(`${n}`), cursor: `${n}` }
   }
   const channel = joinChannel(channels, name, stream, write, () => {
-    places += 1
-    return () => (places -= 1)
+    slots += 1
+    return () => (slots -= 1)
   })
   const done = deliver(channel, stream, write, outlet, stallMs)
   return {
@@ -97,14 +97,14 @@ test('each event is written once for all readers of a channel, and once for each
   }
   expect(readers.map(({ seen }) => seen)).toEqual(readers.map(() => upTo(5)))
   expect(written).toHaveLength(5 * 2)
-  expect(places).toBe(2)
+  expect(slots).toBe(2)
   for (const { stream } of readers) stream.end(null)
   await Promise.all(readers.map(({ done }) => done))
   await eventually(() => ticks.open === 0)
-  expect([channels.size, places]).toEqual([0, 0])
+  expect([channels.size, slots]).toEqual([0, 0])
 })
 
-test('one that begins in the past catches up by itself, then shares; nobody waits for it', async () => {
+test('a reader that begins in the past catches up alone, then shares; no reader waits for it', async () => {
   ticks.advance(100)
   const [live, late] = [reader(), reader('90')]
   await eventually(() => late.seen.length === 10)
@@ -115,10 +115,10 @@ test('one that begins in the past catches up by itself, then shares; nobody wait
   for (const { stream } of [live, late]) stream.end(null)
 })
 
-test('what a reader does not want is passed over, and keeps nobody from sharing', async () => {
+test('events that a reader does not want are skipped, and no other reader stops sharing', async () => {
   ticks.advance(100)
   const even = { wants: ({ n }: { n: number }) => n % 2 === 0 }
-  // All that these two missed is of another kind; the log ends with an event of another kind.
+  // The events that these two missed are of another kind; so is the last event of the log.
   ticks.advance(101)
   const [live, ...late] = [reader(null, even), reader('100', even), reader('100', even)]
   await Promise.all(late.map(({ stream }) => eventually(() => stream.cursor === 101n)))
@@ -130,7 +130,7 @@ test('what a reader does not want is passed over, and keeps nobody from sharing'
   for (const { stream } of readers) stream.end(null)
 })
 
-test('one that is the first and begins in the past does not hold those that come after it', async () => {
+test('a first reader that begins in the past does not delay the readers after it', async () => {
   ticks.advance(1_000)
   const late = reader('0', { room: 1 })
   await eventually(() => late.seen.length === 1)
@@ -141,7 +141,7 @@ test('one that is the first and begins in the past does not hold those that come
   for (const { stream } of [live, late]) stream.end(null)
 })
 
-test('one without room falls out, loses nothing, and joins again', async () => {
+test('a reader whose buffer is full leaves the channel, loses no event, and joins again', async () => {
   const [slow, fast] = [reader(null, { room: 2 }), reader()]
   ticks.advance(50)
   await eventually(() => fast.seen.length === 50)
@@ -156,7 +156,7 @@ test('one without room falls out, loses nothing, and joins again', async () => {
   for (const { stream } of [slow, fast]) stream.end(null)
 })
 
-test('one that stays without room is cut off, the others go on', async () => {
+test('a reader that stays full is cut off, and the others go on', async () => {
   const [stalled, fast] = [reader(null, { room: 1, stallMs: 50 }), reader()]
   ticks.advance(5)
   await stalled.done
@@ -168,7 +168,7 @@ test('one that stays without room is cut off, the others go on', async () => {
 })
 
 test.each(['sharing', 'catching up', 'without room'])(
-  'one that is ended while %s hears why, and gets nothing more',
+  'a reader that is ended while %s gets the reason and no further event',
   async (how) => {
     ticks.advance(10)
     const one = reader(how === 'catching up' ? '0' : null, { room: how === 'without room' ? 1 : Infinity })
@@ -187,7 +187,7 @@ test.each(['sharing', 'catching up', 'without room'])(
 test.each([
   ['live', null],
   ['from the past', '0'],
-])('many events at once, read %s, leave everything else its turns', async (_how, after) => {
+])('many events at once, read %s, leave other work its turns', async (_how, after) => {
   const last = 30_000
   if (after !== null) ticks.advance(last)
   const readers = Array.from({ length: 3 }, () => reader(after))
@@ -204,7 +204,7 @@ test.each([
   }
 })
 
-test('a log that breaks breaks its readers, and the next one reads it anew', async () => {
+test('a log that fails ends its readers, and the next reader opens it again', async () => {
   const broken = reader()
   broken.stream.end(null)
   await broken.done
@@ -212,7 +212,7 @@ test('a log that breaks breaks its readers, and the next one reads it anew', asy
   const failure = new Error('the database is gone')
   ticks.fail(failure)
   await expect(failing.done).rejects.toBe(failure)
-  expect([channels.size, places]).toEqual([0, 0])
+  expect([channels.size, slots]).toEqual([0, 0])
   const next = reader()
   ticks.advance(1)
   await eventually(() => next.seen.length === 1)

@@ -48,9 +48,9 @@ beforeAll(async () => {
 afterAll(() => app.close())
 
 const tomorrow = new Date(Date.now() + 86_400_000)
-/** Nobody is there. */
+/** No receiver listens there. */
 const webhookUrl = 'http://127.0.0.1:9/hook'
-/** The second of its kind, then the third: what is removed is gone. */
+/** The ids to remove: each run takes the next one, because a removed one is gone. */
 const removed = { webhook: 1, member: 1 }
 
 function payment(reference: string, more: object = {}): object {
@@ -58,7 +58,7 @@ function payment(reference: string, more: object = {}): object {
   return { amount: 5_000, ...customer, reference, ...more }
 }
 
-/** A payout for a day to come: nothing moves it. */
+/** A scheduled payout: no job moves it during the test. */
 function freshPayout(more: object = {}): () => object {
   return () => {
     made += 1
@@ -68,15 +68,15 @@ function freshPayout(more: object = {}): () => object {
   }
 }
 
-const somebody = { name: 'Awa', account: '+22370110000', amount: 1_000n, paymentMethod: 'OperatorA' }
+const recipient = { name: 'Awa', account: '+22370110000', amount: 1_000n, paymentMethod: 'OperatorA' }
 
 function freshBatch(more: object = {}): () => object {
-  return () => ({ input: { title: `made-${(made += 1)}`, recipients: [somebody], ...more } })
+  return () => ({ input: { title: `made-${(made += 1)}`, recipients: [recipient], ...more } })
 }
 
 let made = 0
-/** Of a mutation each run takes its own; what must differ then is told apart by nothing else. */
-function fresh(more: object = {}): () => object {
+/** Each run of a mutation takes its own reference; the runs differ in nothing else. */
+function freshPayment(more: object = {}): () => object {
   return () => {
     made += 1
     const input = { amount: 5_000n, customerPhone: '+22370110000', paymentMethod: 'OPERATOR_A' }
@@ -84,8 +84,8 @@ function fresh(more: object = {}): () => object {
   }
 }
 
-/** What each row's operation is asked with. An operation without a line here fails. */
-const asked: Record<string, readonly (() => object)[]> = {
+/** The input for each row's operation. An operation without an entry here fails. */
+const inputs: Record<string, readonly (() => object)[]> = {
   Authenticate: [
     () => ({ input: { apiKey: shop.apiKey, apiSecret: shop.apiSecret, scopes: ['pay'], expiresInHours: 2 } }),
     () => ({ input: { apiKey: shop.apiKey, apiSecret: 'ms_wrong' } }),
@@ -100,20 +100,20 @@ const asked: Record<string, readonly (() => object)[]> = {
     () => ({}),
   ],
   CollectPayment: [
-    fresh(),
-    fresh({ description: 'Café', currency: 'XOF', paymentMethod: 'OperatorB' }),
-    fresh({ amount: 1n, customerPhone: 'nobody' }),
-    fresh({ reference: 'kept-1' }),
-    fresh({ customerPhone: '+22370000001', paymentMethod: 'OperatorC' }),
-    fresh({ unknown: 1 }),
-    fresh({ amount: 'a lot' }),
+    freshPayment(),
+    freshPayment({ description: 'Café', currency: 'XOF', paymentMethod: 'OperatorB' }),
+    freshPayment({ amount: 1n, customerPhone: 'nobody' }),
+    freshPayment({ reference: 'kept-1' }),
+    freshPayment({ customerPhone: '+22370000001', paymentMethod: 'OperatorC' }),
+    freshPayment({ unknown: 1 }),
+    freshPayment({ amount: 'a lot' }),
   ],
   Deposit: [
-    fresh({ customerPhone: '+22370000001', paymentMethod: 'OperatorD' }),
-    fresh({ customerPhone: '+22370030001', paymentMethod: 'OperatorD' }),
-    fresh({ amount: 999n }),
-    fresh({ reference: 'kept-1' }),
-    fresh({ amount: 'a lot' }),
+    freshPayment({ customerPhone: '+22370000001', paymentMethod: 'OperatorD' }),
+    freshPayment({ customerPhone: '+22370030001', paymentMethod: 'OperatorD' }),
+    freshPayment({ amount: 999n }),
+    freshPayment({ reference: 'kept-1' }),
+    freshPayment({ amount: 'a lot' }),
   ],
   CreatePayout: [
     freshPayout(),
@@ -134,14 +134,14 @@ const asked: Record<string, readonly (() => object)[]> = {
   CreateBatch: [
     freshBatch(),
     freshBatch({ recipients: [] }),
-    () => ({ ...freshBatch({ recipients: [somebody, somebody] })(), dryRun: true }),
+    () => ({ ...freshBatch({ recipients: [recipient, recipient] })(), dryRun: true }),
     freshBatch({ recipients: [{ name: 'Awa', account: 'nobody', amount: 1n }] }),
     freshBatch({ recipients: [{ name: 'Awa' }] }),
   ],
   Batch: [() => ({ id: 1 }), () => ({ id: 999_999 }), () => ({ id: null })],
   AddRecipients: [
     () => ({ id: 1, recipients: [] }),
-    () => ({ id: 999_999, recipients: [somebody] }),
+    () => ({ id: 999_999, recipients: [recipient] }),
     () => ({ id: 1 }),
   ],
   BatchRecipients: [
@@ -233,18 +233,18 @@ const asked: Record<string, readonly (() => object)[]> = {
 describe.each(routes.map(({ operation }) => operation))('%s', (operation) => {
   const compiled = compile(schema, document, operation)
 
-  test('gives what general execution gives, a refusal or an error as well', async () => {
-    const cases = asked[operation] ?? []
+  test('the compiled operation gives the result of general execution, refusals included', async () => {
+    const cases = inputs[operation] ?? []
     expect(cases).not.toEqual([])
     for (const variables of cases) {
       const executed = await execute(operation, variables())
       const own = await runCompiled(compiled, variables())
-      expect(shown(own)).toEqual(shown(executed))
+      expect(comparable(own)).toEqual(comparable(executed))
     }
   })
 })
 
-test('what it does not know stops the start', () => {
+test('a document that cannot be compiled stops the start', () => {
   const strange = parse('query Two { serviceStatus { status } balance { currency } }')
   expect(() => compile(schema, strange, 'Two')).toThrow('one root field')
   const skipping = parse('query Skip($no: Boolean!) { serviceStatus { status @skip(if: $no) } }')
@@ -274,11 +274,11 @@ async function runCompiled(compiled: ReturnType<typeof compile>, variables: obje
   }
 }
 
-/** Without what must differ from one run to the next, and without words that no client sees. */
-function shown(answer: unknown): unknown {
+/** Without the values that must differ from run to run, and without texts that no client sees. */
+function comparable(answer: unknown): unknown {
   if (isRefusedVariable(answer)) return { ...answer.refused, message: '' }
   const text = JSON.stringify(answer)
-  // What each run made for itself has an id of its own.
+  // Rows that each run creates have their own ids.
   const own = /"made-|\/made-|"TeamMember","id"/.test(text) ? ['id'] : []
   return JSON.parse(text, (name, value: unknown) =>
     (/^(token|secret|transaction_id|.*_at|.*_ms|as_of|time|age_seconds|payment_url)$/.test(name) ||
@@ -291,7 +291,7 @@ function shown(answer: unknown): unknown {
   )
 }
 
-/** Our own routes judge their input themselves: a variable that does not fit is a mistake of ours. */
+/** Our own routes check their input first: a variable that does not fit is a bug of ours. */
 function isRefusedVariable(answer: unknown): answer is { refused: object } {
   return JSON.stringify(answer).includes('GRAPHQL_VALIDATION_FAILED')
 }

@@ -8,7 +8,7 @@ import { DomainError } from '../../src/shared/errors.ts'
 import type { Log } from '../../src/telemetry/log.ts'
 import { testLimits } from '../kit/graphql.ts'
 
-// What a caller is told of an error, and what is logged instead.
+// The error that a caller gets, and the entry that is logged instead.
 
 const schema = buildSchema(/* GraphQL */ `
   interface Face { id: ID }
@@ -47,7 +47,7 @@ async function ask(query: string, resolve: Resolve, variables: object = {}) {
   }
 }
 
-describe('a mistake of ours is masked, and logged once', () => {
+describe('a bug of ours is masked, and logged once', () => {
   const secret = 'password=hunter2'
 
   test.each<[string, string, Resolve]>([
@@ -59,7 +59,7 @@ describe('a mistake of ours is masked, and logged once', () => {
       '{ text }',
       throwing(new GraphQLError(secret, { originalError: new Error(secret) })),
     ],
-    ['nothing where something must be', '{ needed }', () => null],
+    ['null where a value is required', '{ needed }', () => null],
     ['a number beyond Int', '{ number }', () => 3_000_000_000],
     ['no number at all', '{ number }', () => secret],
     ['no list', '{ list }', () => secret],
@@ -73,7 +73,7 @@ describe('a mistake of ours is masked, and logged once', () => {
   })
 })
 
-describe('what the caller can mend is told, and not logged', () => {
+describe('an error that the caller can correct is passed on, and not logged', () => {
   test.each<[string, string, Resolve, object, string, string]>([
     ['a refusal', '{ text }', throwing(new DomainError('NOT_FOUND', 'Gone.')), {}, 'NOT_FOUND', 'Gone.'],
     [
@@ -85,7 +85,7 @@ describe('what the caller can mend is told, and not logged', () => {
       'Invalid cursor: x',
     ],
     [
-      'null for what may not be null',
+      'null for a required variable',
       'query($n: Int = 2) { takes(n: $n) }',
       () => 1,
       { n: null },
@@ -102,7 +102,7 @@ describe('what the caller can mend is told, and not logged', () => {
   })
 })
 
-test('a refusal brings its problems, its scopes and when to come again', async () => {
+test('a refusal carries its problems, its scopes and the time to retry', async () => {
   const problems = [{ field: 'amount', message: 'is required' }]
   const error = new DomainError('INVALID_INPUT', undefined, {
     problems,

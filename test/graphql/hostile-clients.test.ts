@@ -15,7 +15,7 @@ const { url, fixture } = serve((server, { services, schema }) => {
   return () => sockets.close()
 })
 
-describe('a payment whose answer the client does not take', () => {
+describe('a payment by a client that does not accept the type of the answer', () => {
   const pay = async (accept: string) => {
     const answer = await fetch(url(), {
       method: 'POST',
@@ -27,7 +27,7 @@ describe('a payment whose answer the client does not take', () => {
   }
 
   test.each(['text/html', 'image/*', 'multipart/mixed', 'application/json; charset=iso-8859-1'])(
-    '406 for %s, before anything runs',
+    'is refused with 406 for %s, before it begins',
     async (accept) => {
       const paid = fixture.paid.length
       expect(await pay(accept)).toBe(406)
@@ -50,9 +50,9 @@ describe('a payment whose answer the client does not take', () => {
 
 describe('a client that asks for a WebSocket and resets the connection', () => {
   const crashes: unknown[] = []
-  const note = (error: unknown) => crashes.push(error)
-  beforeAll(() => void process.on('uncaughtException', note))
-  afterAll(() => void process.off('uncaughtException', note))
+  const record = (error: unknown) => crashes.push(error)
+  beforeAll(() => void process.on('uncaughtException', record))
+  afterAll(() => void process.off('uncaughtException', record))
 
   test.each(['/elsewhere', '/graphql'])('does not end the process: %s', async (path) => {
     crashes.splice(0)

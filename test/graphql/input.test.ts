@@ -17,7 +17,7 @@ const fieldsOf = (name: string) => {
   )
 }
 
-test('a field is of the type, and as required, as its verb reads it', () => {
+test('a field has the type, and is as required, as its verb reads it', () => {
   expect(fieldsOf('CollectPaymentInput')).toEqual({
     amount: 'Amount!',
     cancelUrl: 'String',
@@ -39,7 +39,7 @@ test('a field is of the type, and as required, as its verb reads it', () => {
   expect(fieldsOf('RecipientInput')).not.toHaveProperty('currency')
 })
 
-test('words about a field that the input does not have stop the start', () => {
+test('a description of a field that the input lacks stops the start', () => {
   const input = z.object({ amount: amount({ min: 1, max: 2 }) })
   expect(() => inputOf('SomeInput', input, { description: '', fields: { title: 'A title.' } })).toThrow(
     'SomeInput has no title',

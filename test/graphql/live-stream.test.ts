@@ -18,7 +18,7 @@ async function contextOf(token: string): Promise<Context> {
 
 const follow = (ctx: Context) => liveStream(ctx, logOf(ticks, '0'))
 
-test('takes a place and gives it back at its end, once', async () => {
+test('a stream takes a slot and returns it at its end, once', async () => {
   const ctx = await contextOf(fixture.issue())
   const [stream, other] = [follow(ctx), follow(ctx)]
   expect(services.streams.get('merchant:1')).toBe(2)
@@ -29,7 +29,7 @@ test('takes a place and gives it back at its end, once', async () => {
   expect(services.streams.size).toBe(0)
 })
 
-test('reads its log from where its reader is', async () => {
+test("a stream reads its log from its reader's cursor", async () => {
   ticks.advance(3)
   const stream = liveStream(await contextOf(fixture.issue()), logOf(ticks, '1'))
   const seen: number[] = []
@@ -41,7 +41,7 @@ test('reads its log from where its reader is', async () => {
   await eventually(() => ticks.open === 0)
 })
 
-test('ends with the reason where its token is revoked', async () => {
+test('a stream ends with the reason when its token is revoked', async () => {
   const token = fixture.issue()
   const stream = follow(await contextOf(token))
   fixture.revoke(token)
@@ -50,7 +50,7 @@ test('ends with the reason where its token is revoked', async () => {
   expect(services.streams.size).toBe(0)
 })
 
-test('a token holds up to its limit of places, a merchant likewise', async () => {
+test('a token holds slots up to its limit, and so does a merchant', async () => {
   const ctx = await contextOf(fixture.issue())
   const streams = Array.from({ length: limits.subscriptionsPerTokenMax }, () => follow(ctx))
   expect(() => follow(ctx)).toThrow(
@@ -65,12 +65,12 @@ test('a token holds up to its limit of places, a merchant likewise', async () =>
   expect(() => follow(other)).toThrow('A merchant has at most')
 })
 
-test('nobody in particular has no stream', () => {
+test('a caller who is not signed in gets no stream', () => {
   const ctx = { ...services, actor: null } as Context
   expect(() => follow(ctx)).toThrow(expect.objectContaining({ code: 'UNAUTHENTICATED' }))
 })
 
-test('a watch tells the end of the token once, on time, also where it lies months ahead', async () => {
+test('a watch announces the end of its token once and on time, even months ahead', async () => {
   const ended: string[] = []
   const soon = await contextOf(fixture.issue({ expiresInMs: 100 }))
   const far = await contextOf(fixture.issue({ expiresInMs: 40 * 86_400_000 }))

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type GraphqlAttack, attacks, send } from './attacks.ts'
 
-// A program that plays many clients: each sends one of the attacks after the other, or an honest request as
-// often, until its input ends. It prints `warm`, and at the end what it counted.
+// A program that plays many clients: each sends the attacks in turn, or an honest request as often, until its
+// input ends. It prints `warm`, and at the end its counts.
 
 const { url, kind, token, clients, pauseMs } = JSON.parse(process.argv[2] ?? '{}') as {
   url: string
@@ -11,13 +11,13 @@ const { url, kind, token, clients, pauseMs } = JSON.parse(process.argv[2] ?? '{}
   clients: number
   pauseMs: number
 }
-const neighbour: GraphqlAttack = {
+const honest: GraphqlAttack = {
   name: 'honest',
   request: { body: JSON.stringify({ query: '{ batches(first: 20) { nodes { id } } }' }) },
   refusal: null,
   isSignedIn: true,
 }
-const choice = kind === 'attackers' ? attacks : [neighbour]
+const choice = kind === 'attackers' ? attacks : [honest]
 
 let isStopped = false
 let sent = 0
@@ -27,11 +27,11 @@ process.stdin.resume().once('end', () => {
 })
 
 async function play(client: number): Promise<void> {
-  for (let turn = client * 3; !isStopped; turn += 1) {
-    const attack = choice[turn % choice.length] as GraphqlAttack
-    const heard = await send(url, attack, token).catch(() => null)
+  for (let round = client * 3; !isStopped; round += 1) {
+    const attack = choice[round % choice.length] as GraphqlAttack
+    const answer = await send(url, attack, token).catch(() => null)
     sent += 1
-    if (heard?.status !== (attack.refusal?.status ?? 200)) failed += 1
+    if (answer?.status !== (attack.refusal?.status ?? 200)) failed += 1
     if (sent === clients) process.stdout.write('warm\n')
     await sleep(pauseMs)
   }

@@ -18,8 +18,8 @@ import { batchApprovalsOn } from '../kit/batch-approvals.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
 import type { TestMerchant } from '../kit/app.ts'
 
-// A live result that several people share holds nothing that depends on one of them: every field that a
-// subscription can reach is read in a shared document, where the caller's person is out of reach.
+// A live result that several people share must not depend on one of them: every field that a subscription
+// reaches is read in a shared document, where the caller's person cannot be read.
 
 const fixture = await openFixture()
 const { pool } = fixture.database.database
@@ -44,7 +44,7 @@ beforeAll(async () => {
   await batchApprovalsOn(fixture).waiting(merchant)
 })
 
-/** How many changes each subscription has to tell of, at least. */
+/** The least number of changes that each subscription delivers. */
 const changes: Readonly<Record<string, number>> = {
   approvalsChanged: 3,
   batchProgress: 2,
@@ -56,17 +56,17 @@ const changes: Readonly<Record<string, number>> = {
 
 const subscriptions = Object.values(schema.getSubscriptionType()?.getFields() ?? {})
 
-test('every subscription is looked at', () => {
+test('this test covers every subscription', () => {
   expect(subscriptions.map(({ name }) => name).toSorted()).toEqual(Object.keys(changes))
 })
 
 test.each(subscriptions.map((field) => [field.name, field] as const))(
-  '%s: no field that is not marked reads who asks',
+  "%s: no field without the mark reads the caller's person",
   async (name, root) => {
     const documents = documentsOf(root)
     expect(documents.length).toBeGreaterThan(0)
     const problems: string[] = []
-    // A token opens so many at a time.
+    // A token opens a limited number of streams at a time.
     const { token } = await person('owner')
     for (const document of documents)
       problems.push(...(await problemsOf(token, document, changes[name] ?? 0)))
@@ -74,7 +74,7 @@ test.each(subscriptions.map((field) => [field.name, field] as const))(
   },
 )
 
-/** For each type that the subscription reaches: its fields without objects, by the shortest way to it. */
+/** For each type that the subscription reaches: its scalar fields, by the shortest path. */
 function documentsOf(root: GraphQLField<unknown, unknown>): string[] {
   const documents: string[] = []
   const seen = new Set<GraphQLNamedType>()
@@ -101,7 +101,7 @@ function documentsOf(root: GraphQLField<unknown, unknown>): string[] {
   return documents
 }
 
-/** What is wrong with the first results of a document. */
+/** The problems in the first results of a document. */
 async function problemsOf(token: string, query: string, count: number): Promise<string[]> {
   const client = createClient({
     url: `${fixture.url.replace('http', 'ws')}/graphql`,
@@ -109,13 +109,13 @@ async function problemsOf(token: string, query: string, count: number): Promise<
     connectionParams: { authorization: `Bearer ${token}` },
   })
   onTestFinished(() => void client.dispose())
-  let heard = 0
+  let received = 0
   try {
     for await (const { errors } of client.iterate({ query })) {
       const [error] = errors ?? []
       if (error) return [`${query}: ${error.message} at ${error.path?.join('.')}`]
-      heard += 1
-      if (heard === count) break
+      received += 1
+      if (received === count) break
     }
     return []
   } catch (error) {

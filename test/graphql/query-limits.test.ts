@@ -20,7 +20,7 @@ const ctx = {
 } as Context
 
 /** @returns the cost, or the first error */
-async function judge(query: string, variables: object = {}): Promise<number | GraphQLError> {
+async function check(query: string, variables: object = {}): Promise<number | GraphQLError> {
   const read = await operations.read({ query, variables }, ctx)
   return Array.isArray(read) ? (read[0] as GraphQLError) : read.cost
 }
@@ -28,7 +28,7 @@ const refused = (message: RegExp, code = 'COST_EXCEEDED') =>
   expect.objectContaining({ message: expect.stringMatching(message), extensions: { code, requestId: 'r' } })
 
 const times = (count: number, text: string) => Array.from({ length: count }, () => text).join(' ')
-/** Two levels for each time, and the three around them. */
+/** Two levels for each repetition, and the three around them. */
 const nested = (count: number, end: string, open = '{ recipients(first: 1) { nodes ') =>
   `{ batches(first: 1) { nodes ${open.repeat(count)}${end}${' } }'.repeat(count + 1)}`
 
@@ -56,18 +56,18 @@ describe('a document is bounded', () => {
     ],
   ]
   test.each(bounds)('%s', async (_name, query, message) => {
-    expect(await judge(query)).toEqual(refused(message))
+    expect(await check(query)).toEqual(refused(message))
   })
 
-  test('the widest that passes is judged fast: time grows with width, not with its square', async () => {
+  test('the widest lawful document is checked fast: time grows with width, not with its square', async () => {
     /** Processor time of the quickest of five tries, in milliseconds. */
     const quickest = async (width: number) => {
       const equal = times(width, `hello(name: "${'x'.repeat(300)}")`)
       const took: number[] = []
       for (let round = 0; round < 5; round += 1) {
         const before = processMs()
-        // Another text each time: one that is known is not judged again.
-        expect(await judge(`{ ${equal} } #${round}`)).toBe(0)
+        // Another text each time, because a known document is not checked again.
+        expect(await check(`{ ${equal} } #${round}`)).toBe(0)
         took.push(processMs() - before)
       }
       return Math.min(...took)
@@ -75,12 +75,12 @@ describe('a document is bounded', () => {
     expect((await quickest(190)) / (await quickest(19))).toBeLessThan(40)
   })
 
-  test('lists within lists of the introspection, and the schema many times over', async () => {
+  test('the introspection with lists within lists, or the schema many times over', async () => {
     const lists =
       '{ __schema { types { fields { type { fields { type { fields { type { fields { name } } } } } } } } } }'
-    expect(await judge(lists)).toEqual(refused(/Maximum introspection depth/, 'GRAPHQL_VALIDATION_FAILED'))
+    expect(await check(lists)).toEqual(refused(/Maximum introspection depth/, 'GRAPHQL_VALIDATION_FAILED'))
     const schemas = Array.from({ length: 6 }, (_, n) => `s${n}: __schema { types { name } }`).join(' ')
-    expect(await judge(`{ ${schemas} }`)).toMatchObject({ extensions: { cost: { requested: 12_000 } } })
+    expect(await check(`{ ${schemas} }`)).toMatchObject({ extensions: { cost: { requested: 12_000 } } })
   })
 })
 
@@ -97,29 +97,29 @@ describe('the cost is the number of objects', () => {
     ['{ batches(first: 100000) { nodes { id } } }', limits.pageSizeMax],
     ['{ batches(first: -1) { nodes { id } } }', limits.pageSizeMax],
   ])('%s', async (query, cost) => {
-    expect(await judge(query)).toBe(cost)
+    expect(await check(query)).toBe(cost)
   })
 
-  test('with variables, their defaults and none: each request is judged by its own', async () => {
+  test('each request is counted by its own variables, with their defaults or none', async () => {
     const query =
       'query ($n: Int = 5, $m: Int) ' +
       '{ batches(first: $n) { nodes { recipients(first: $m) { nodes { id } } } } }'
-    expect(await judge(query)).toBe(5 + 5 * limits.pageSizeDefault)
-    expect(await judge(query, { n: 2, m: 3 })).toBe(2 + 6)
-    expect(await judge(query, { n: 100, m: 100 })).toMatchObject({
+    expect(await check(query)).toBe(5 + 5 * limits.pageSizeDefault)
+    expect(await check(query, { n: 2, m: 3 })).toBe(2 + 6)
+    expect(await check(query, { n: 100, m: 100 })).toMatchObject({
       extensions: { code: 'COST_EXCEEDED', cost: { requested: 10_100, limit: limits.graphqlCostMax } },
     })
-    expect(await judge(query, { n: 2, m: 3 })).toBe(2 + 6)
+    expect(await check(query, { n: 2, m: 3 })).toBe(2 + 6)
   })
 
   test('tools may read the schema', async () => {
-    expect(await judge(getIntrospectionQuery())).toBe(limits.graphqlCostMax / 5)
+    expect(await check(getIntrospectionQuery())).toBe(limits.graphqlCostMax / 5)
   })
 })
 
 test('the deepest document that is allowed passes, one level more does not', async () => {
-  expect(await judge(nested(4, '{ recipients(first: 1) { totalCount } }'))).toBe(5)
-  expect(await judge(nested(5, '{ id }'))).toEqual(refused(/levels deep/))
+  expect(await check(nested(4, '{ recipients(first: 1) { totalCount } }'))).toBe(5)
+  expect(await check(nested(5, '{ id }'))).toEqual(refused(/levels deep/))
 })
 
 describe('a merchant has a number of objects per minute', () => {
@@ -139,26 +139,27 @@ describe('a merchant has a number of objects per minute', () => {
       Array.isArray(answer),
     )
 
-  test('what is over it is refused, with the time to wait; others go on', async () => {
+  test('a query over it is refused, with the time to wait; other merchants go on', async () => {
     const shop = contextOf(1)
-    const left: unknown[] = []
-    for (let count = 0; count < 7; count += 1) left.push(((await read(shop)) as CheckedOperation).remaining)
-    expect(left).toEqual(left.toSorted((a, b) => Number(b) - Number(a)))
-    expect(Number(left.at(-1))).toBeLessThan(50_000)
+    const remainders: unknown[] = []
+    for (let count = 0; count < 7; count += 1)
+      remainders.push(((await read(shop)) as CheckedOperation).remaining)
+    expect(remainders).toEqual(remainders.toSorted((a, b) => Number(b) - Number(a)))
+    expect(Number(remainders.at(-1))).toBeLessThan(50_000)
     const refusal = await untilRefused(shop)
     expect(refusal).toMatchObject([
       { extensions: { code: 'RATE_LIMITED', retryAfter: expect.any(Number), cost: { requested: 10_000 } } },
     ])
     expect(shop.responseHeaders.get('Retry-After')).toMatch(/^[1-9]\d?$/)
-    // The merchant has a little more by another token.
-    const rest = contextOf(1, undefined, 'another')
-    expect(((await read(rest)) as CheckedOperation).remaining).toBeLessThan(20_000)
-    expect(await untilRefused(rest)).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }])
+    // The merchant has a little left by another token.
+    const other = contextOf(1, undefined, 'another')
+    expect(((await read(other)) as CheckedOperation).remaining).toBeLessThan(20_000)
+    expect(await untilRefused(other)).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }])
     expect(await read(contextOf(2))).toMatchObject({ cost: 10_000 })
     expect(await read(contextOf(null))).toMatchObject({ cost: 10_000 })
   })
 
-  test('a caller without a token counts by its address', async () => {
+  test('a caller without a token is counted by its address', async () => {
     const caller = contextOf(null, '192.0.2.7')
     expect(await untilRefused(caller)).toMatchObject([{ extensions: { code: 'RATE_LIMITED' } }])
     expect(await read(contextOf(null, '192.0.2.8'))).toMatchObject({ cost: 10_000 })

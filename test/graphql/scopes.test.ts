@@ -13,7 +13,7 @@ import { accessDirectives } from '../../src/graphql/scopes.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { testLimits } from '../kit/graphql.ts'
 
-// The plugin on a builder of its own: what it refuses to build, and what it refuses to reveal.
+// The plugin on a builder of its own: the schemas it refuses to build, and the data it refuses to reveal.
 
 interface Card {
   id: string
@@ -27,7 +27,7 @@ function newBuilder() {
   }>({
     plugins: ['scopes'],
     defaultFieldNullability: false,
-    // Not in use here; its types want it once the plugin is known anywhere.
+    // Unused here; its types require it once any file loads the plugin.
     prisma: { dmmf: getDatamodel(), client: noDatabase },
   })
   builder.queryType({})
@@ -44,7 +44,7 @@ function build(add: (builder: Builder) => void): GraphQLSchema {
   return builder.toSchema({ directives: [...specifiedDirectives, ...accessDirectives] })
 }
 
-/** A card behind `balance`, reached as a `Node` and as a member of a union: guarded on its type alone. */
+/** A card behind `balance`, reached as a `Node` and as a member of a union: only its type is guarded. */
 function cards(builder: Builder): void {
   const Node = builder.interfaceRef<Card>('Node').implement({
     resolveType: () => 'Card',
@@ -96,17 +96,17 @@ async function ask(query: string, scopes: readonly Scope[] | null) {
   return { data: result.data, codes: (result.errors ?? []).map(({ extensions }) => extensions['code']) }
 }
 
-describe('does not build', () => {
+describe('a schema that does not build', () => {
   const any: AccessRule = ['pay']
 
-  test('a root field that does not say who may use it', () => {
+  test('has a root field without a scope', () => {
     const add = (builder: Builder) =>
       // @ts-expect-error the compiler says so, too
       builder.queryField('open', (t) => t.string({ resolve: () => '' }))
     expect(() => build(add)).toThrow('Query.open is a root field: it must state its scope')
   })
 
-  test('a Node that does not say who may see it', () => {
+  test('has a Node without a scope', () => {
     const add = (builder: Builder) => {
       const Node = builder.interfaceRef<Card>('Node').implement({ fields: (t) => ({ id: t.exposeID('id') }) })
       builder.objectRef<Card>('Card').implement({ interfaces: [Node] })
@@ -141,7 +141,7 @@ describe('does not build', () => {
         builder.unionType('Either', { types: [Plain], resolveType: () => 'Plain', scope: any })
       },
     ],
-  ])('a scope on %s, where nothing would ask for it', (_what, add) => {
+  ])('has a scope on %s, where no code would check it', (_what, add) => {
     const withRoot = (builder: Builder) => {
       builder.queryField('hello', (t) => t.string({ scope: 'public', resolve: () => '' }))
       add(builder)
@@ -150,16 +150,16 @@ describe('does not build', () => {
   })
 })
 
-test('the rules stand in the printed schema', () => {
+test('the printed schema shows the scopes', () => {
   const sdl = printSdl(build(cards))
   expect(sdl).toContain('type Card implements Node @requiresScopes(scopes: [["balance"]])')
   expect(sdl).toContain('node: Node @authenticated')
   expect(sdl).toContain('pay: Result @requiresScopes(scopes: [["pay"]])')
 })
 
-describe('what a type guards', () => {
+describe('data that a type guards', () => {
   test.each(['{ node { id } }', '{ node { __typename } }', '{ found { __typename } }'])(
-    'is not revealed where the document does not name it: %s',
+    'is not revealed where the document does not name the type: %s',
     async (query) => {
       const field = query.includes('node') ? 'node' : 'found'
       expect(await ask(query, ['pay'])).toEqual({ data: { [field]: null }, codes: ['FORBIDDEN'] })
@@ -167,7 +167,7 @@ describe('what a type guards', () => {
     },
   )
 
-  test('refuses the whole document where the document names it', async () => {
+  test('makes the whole document refused where the document names the type', async () => {
     expect(await ask('{ node { ... on Card { pin } } }', ['pay'])).toEqual({
       data: undefined,
       codes: ['FORBIDDEN'],
@@ -175,7 +175,7 @@ describe('what a type guards', () => {
     expect((await ask('{ node { id } }', null)).codes).toEqual(['UNAUTHENTICATED'])
   })
 
-  test('never hides the answer of a payment that was made, and refuses one before it is made', async () => {
+  test('is shown in the answer of a payment; a payment is refused before it is made', async () => {
     payments = 0
     expect(await ask('mutation { pay { ... on Card { pin } } }', ['pay'])).toMatchObject({
       codes: ['FORBIDDEN'],

@@ -10,7 +10,7 @@ import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 
-// A program: lists within lists behind a bare GraphQL server, or behind ours. It prints its address.
+// A program that serves lists within lists by a bare GraphQL server, or by ours. It prints its address.
 
 const schema = buildSchema(`
   type Query { batches(first: Int): BatchConnection! }
@@ -31,22 +31,22 @@ function bare(): RequestListener {
   return (message, response) => void yoga(message, response)
 }
 
-function ours(): RequestListener {
+function limited(): RequestListener {
   const { batches } = schema.getQueryType()?.getFields() ?? {}
   if (batches) batches.resolve = (_root, args) => list(args as { first?: number })
   const log = createLog('silent')
-  const nobody = { query: () => Promise.reject(new Error('no database')) }
+  const noPool = { query: () => Promise.reject(new Error('no database')) }
   const services = {
     config: { mode: 'production' },
     log,
     access: { isTrustedProxy: () => false },
     admission: openAdmission(10_000, async () => {}),
-    requestLimits: createRequestLimits(readConfig({}).pace, { pool: nobody, log }),
+    requestLimits: createRequestLimits(readConfig({}).pace, { pool: noPool, log }),
   } as unknown as Services
   return createGraphqlHandler({ services, operations: createOperations(schema), isDraining: () => false })
 }
 
-const server = createServer(process.argv[2] === 'bare' ? bare() : ours())
+const server = createServer(process.argv[2] === 'bare' ? bare() : limited())
 server.listen(0, '127.0.0.1', () => {
   process.stdout.write(`http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`)
 })

@@ -37,7 +37,7 @@ interface Change {
   transactionChanged: { sequence: number; status: string; reference: string }
 }
 
-test('urql collects, meets the typed duplicate, and lists', async () => {
+test('urql collects, reads the typed duplicate, and lists', async () => {
   const client = new Client({
     url: `${service.url}/graphql`,
     exchanges: [fetchExchange],
@@ -77,8 +77,8 @@ test('Apollo Client lists over HTTP and follows over its WebSocket link', async 
   const paid = new Promise<Change['transactionChanged']>((resolve, reject) => {
     follower.subscribe<Change>({ query: gql(follow), variables: { after: '0' } }).subscribe({
       next: ({ data: change }) => {
-        const told = change?.transactionChanged
-        if (told?.reference === 'apollo-1' && told.status === 'SUCCESS') resolve(told)
+        const changed = change?.transactionChanged
+        if (changed?.reference === 'apollo-1' && changed.status === 'SUCCESS') resolve(changed)
       },
       error: reject,
     })
@@ -89,7 +89,7 @@ test('Apollo Client lists over HTTP and follows over its WebSocket link', async 
   await socket.dispose()
 })
 
-test('graphql-sse resumes by its cursor and gets what came in between, once and in order', async () => {
+test('graphql-sse resumes at its cursor and gets the missed events, once and in order', async () => {
   const client = createSseClient({
     url: `${service.url}/graphql`,
     headers: { Authorization: `Bearer ${shop.token}` },

@@ -6,7 +6,7 @@ const columns = [
   { name: 'ours', isText: false },
 ]
 
-test('the head names the columns', () => {
+test('the first line names the columns', () => {
   expect(csvHead(columns)).toBe('typed,ours\r\n')
 })
 
@@ -28,11 +28,11 @@ test.each<[string, string | null, string]>([
   ['a formula behind a semicolon, a space and a quotation mark', 'Awa; "@A1', `"Awa;' ""@A1"`],
   ['a formula on a second line', 'Awa\n=1+1', `"Awa\n'=1+1"`],
   ['a semicolon inside', 'Awa; Binta', 'Awa; Binta'],
-])('%s that somebody typed', (_what, typed, written) => {
+])("%s in a customer's text is made harmless", (_what, typed, written) => {
   expect(csvLines(columns, [[typed, 'x']])).toBe(`${written},x\r\n`)
 })
 
-test('what we made is as it is: numbers, signs, phones, times', () => {
+test('our own values are unchanged: numbers, signs, phones, times', () => {
   const cells = [-5n, '+22370000001', new Date('2026-01-31T10:00:00Z'), true, 1.5, null]
   const rows = cells.map((cell) => ['a', cell])
   expect(csvLines(columns, rows).split('\r\n')).toEqual([

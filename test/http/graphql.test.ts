@@ -79,7 +79,7 @@ describe('an answer', () => {
     expect(body.errors?.[0]?.extensions).toMatchObject({ requestId: id, code: 'GRAPHQL_VALIDATION_FAILED' })
   })
 
-  test('masks what broke and shows what was refused, with the data that there is', async () => {
+  test('masks internal errors and shows refusals, beside the available data', async () => {
     const broken = await ask('{ fails }')
     expect(broken.status).toBe(200)
     expect(JSON.stringify(broken.body)).not.toContain('hunter2')
@@ -97,25 +97,25 @@ describe('an answer', () => {
   test('comes within the deadline, as an error', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
-      const asked = ask('{ slow }')
+      const pending = ask('{ slow }')
       let answer: Answer | null = null
-      void asked.then((given) => {
+      void pending.then((given) => {
         answer = given
       })
       while (answer === null) {
         vi.advanceTimersByTime(limits.graphqlDeadlineMs / 4)
         await new Promise((resolve) => setImmediate(resolve))
       }
-      expect((await asked).status).toBe(503)
-      expect(codesOf(await asked)).toEqual(['DEADLINE_EXCEEDED'])
+      expect((await pending).status).toBe(503)
+      expect(codesOf(await pending)).toEqual(['DEADLINE_EXCEEDED'])
     } finally {
       vi.useRealTimers()
     }
   })
 })
 
-describe('who may ask', () => {
-  test('nobody in particular, for what is public', async () => {
+describe('access', () => {
+  test('to public fields needs no token', async () => {
     expect((await ask('{ hello }')).status).toBe(200)
   })
 
@@ -131,7 +131,7 @@ describe('who may ask', () => {
     })
   }
 
-  test('401 for a bad token before anything else is looked at', async () => {
+  test('401 for a bad token before any other check', async () => {
     const answer = await post('not json', { authorization: 'Bearer nonsense' })
     expect(answer.status).toBe(401)
     expect(answer.body).toEqual({
@@ -149,7 +149,7 @@ describe('who may ask', () => {
     expect((await ask('{ secret }', token)).status).toBe(401)
   })
 
-  test('nothing is paid where a part of the document is refused, or where it pays twice', async () => {
+  test('no payment is made where a part of the document is refused, or where it pays twice', async () => {
     const before = fixture.paid.length
     const token = fixture.issue({ scopes: ['balance'] })
     expect((await ask('mutation { greet pay(amount: 1) }', token)).status).toBe(403)
@@ -161,7 +161,7 @@ describe('who may ask', () => {
   })
 })
 
-describe('what is refused', () => {
+describe('a refused request', () => {
   const forms = [
     'application/x-www-form-urlencoded',
     'multipart/form-data; boundary=x',
@@ -176,7 +176,7 @@ describe('what is refused', () => {
     })
   }
 
-  test('400 for a batch, for broken JSON and for what is no object', async () => {
+  test('400 for a batch, for broken JSON and for a body that is no object', async () => {
     for (const body of ['[{"query":"{ hello }"}]', '{"query":', '7', 'null', '{}']) {
       const answer = await post(body)
       expect([body, answer.status]).toEqual([body, 400])
@@ -202,7 +202,7 @@ describe('what is refused', () => {
     expect(fixture.services.streams.size).toBe(0)
   })
 
-  test('413 for a large body, whether it says so or not', async () => {
+  test('413 for a large body, with or without a length', async () => {
     const body = JSON.stringify({ query: `{ hello } #${' '.repeat(limits.bodyMaxBytes)}` })
     expect((await post(body)).status).toBe(413)
     expect(await postInChunks(body)).toBe(413)
@@ -246,7 +246,7 @@ describe('the schema', () => {
     expect((await introspect(url())).data).toHaveProperty('__schema.types')
   })
 
-  test('is shown in production to callers with a token, and to nobody else', async () => {
+  test('is shown in production to callers with a token only', async () => {
     const authorization = `Bearer ${production.fixture.issue()}`
     expect((await introspect(production.url(), { authorization })).data).toHaveProperty('__schema.types')
     const { data, errors } = await introspect(production.url())
@@ -258,7 +258,7 @@ describe('the schema', () => {
 })
 
 describe('GraphiQL', () => {
-  test('is there for browsers in a sandbox, and nowhere in production', async () => {
+  test('is shown to browsers in a sandbox, and never in production', async () => {
     const page = await fetch(url(), { headers: { accept: 'text/html' } })
     expect(page.headers.get('content-type')).toContain('text/html')
     expect(await page.text()).toContain('GraphiQL')

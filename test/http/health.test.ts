@@ -30,7 +30,7 @@ test.each([
 })
 
 test.each(['/livez', '/readyz', '/merchant/api/status'])(
-  '100 probes of %s from one address are all answered, and use up nothing',
+  '100 probes of %s from one address are all answered, and use up no limit',
   async (path) => {
     const statuses = new Set<number>()
     for (let nth = 0; nth < 100; nth += 1) {
@@ -44,15 +44,15 @@ test.each(['/livez', '/readyz', '/merchant/api/status'])(
   },
 )
 
-test('while a pool gives no session the process lives, and is not ready until it does', async () => {
+test('while a pool gives no session the process lives, but is not ready', async () => {
   const { merchantPool } = service.app.services.database
   const all = await Promise.all(
     Array.from({ length: merchantPool.options.max }, () => merchantPool.connect()),
   )
-  let held = true
+  let areHeld = true
   const release = () => {
-    if (held) for (const session of all) session.release()
-    held = false
+    if (areHeld) for (const session of all) session.release()
+    areHeld = false
   }
   onTestFinished(release)
   expect(await probe('/readyz')).toMatchObject({
@@ -64,7 +64,7 @@ test('while a pool gives no session the process lives, and is not ready until it
   await eventually(async () => expect((await probe('/readyz')).status).toBe(200))
 })
 
-test('before it drains it is not ready for DRAIN_DELAY_MS, and goes on accepting requests', async () => {
+test('a draining process is not ready for DRAIN_DELAY_MS, but still accepts requests', async () => {
   const delayMs = 1_500
   const ending = await startTestApp({ DRAIN_DELAY_MS: String(delayMs) })
   const merchant = await ending.merchant()

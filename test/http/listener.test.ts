@@ -6,23 +6,23 @@ import { startTestApp } from '../kit/app.ts'
 
 const { app } = await startTestApp()
 
-/** Which row answers, with which parts; null where none does. */
+/** The row that answers, with the parts of the path; null where none answers. */
 function ask(rows: readonly Omit<RouteRow, 'serve'>[], method: string, url: string) {
-  let asked: object | null = null
+  let served: object | null = null
   const route = createRouter(
     app.services,
     rows.map((row) => ({
       ...row,
       serve: (name) =>
         name === 'GET'
-          ? async ({ params }: HttpExchange) => void (asked = { path: row.path, ...params })
+          ? async ({ params }: HttpExchange) => void (served = { path: row.path, ...params })
           : null,
     })),
   )
   const message = { method, url, headers: {}, socket: {}, complete: true } as unknown as IncomingMessage
   const isThere = route(message, {} as ServerResponse)
-  expect(isThere).toBe(asked !== null)
-  return asked
+  expect(isThere).toBe(served !== null)
+  return served
 }
 
 const rows = [

@@ -9,7 +9,7 @@ import { limits } from '../../src/shared/limits.ts'
 import { serve } from '../kit/graphql.ts'
 import { strength } from '../kit/strength.ts'
 
-/** How many readers a storm has; 5,000 by hand. */
+/** The number of readers under load; 5,000 by hand. */
 const loadReaders = Number(process.env['LOAD_READERS'] ?? strength(100, 300))
 const stallMs = 1_500
 
@@ -35,15 +35,15 @@ type Variables = Record<string, unknown>
 
 interface Reader {
   seen: number[]
-  /** What it was told instead of events. */
+  /** The error that came instead of events. */
   refusal: string | null
-  /** Becomes true where the service cuts it off. */
+  /** True once the service has cut the reader off. */
   isCut: boolean
   stall(): void
   end(): void
 }
 
-function note(reader: Reader, text: string): void {
+function record(reader: Reader, text: string): void {
   if (text.includes('"errors"')) reader.refusal = text
   for (const [, n] of text.matchAll(/"n":(\d+)/g)) reader.seen.push(Number(n))
 }
@@ -61,7 +61,7 @@ async function overSocket(token: string, query = follow, variables: Variables = 
   await new Promise((resolve) => socket.once('open', resolve))
   socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization: `Bearer ${token}` } }))
   await new Promise((resolve) => socket.once('message', resolve))
-  socket.on('message', (data: Buffer) => note(reader, data.toString()))
+  socket.on('message', (data: Buffer) => record(reader, data.toString()))
   socket.send(JSON.stringify({ type: 'subscribe', id: 'one', payload: { query, variables } }))
   return reader
 }
@@ -86,7 +86,7 @@ function overEvents(token: string, query = follow): Promise<Reader> {
       message.on('data', (part: Buffer) => {
         const texts = (rest + part.toString()).split('\n\n')
         rest = texts.pop() ?? ''
-        note(reader, texts.join('\n\n'))
+        record(reader, texts.join('\n\n'))
       })
       message.on('error', () => {
         reader.isCut = true
@@ -113,20 +113,20 @@ describe('equal subscriptions are executed together', () => {
     ['a start in the document', () => overSocket(shop(), startsAt('0')), 1],
     ['a variable that is not declared', () => overSocket(shop(), follow, { unknown: 1 }), 1],
   ]
-  test.each(differing)('%s: %#', async (_what, openOther, logs) => {
+  test.each(differing)('a subscription that differs by %s: %#', async (_what, openOther, logs) => {
     ticks.advance(0)
     const [one, other] = [await overSocket(shop()), await openOther()]
     await eventually(() => [...services.streams.values()].reduce((sum, count) => sum + count, 0) === 4)
     ticks.advance(3)
     await eventually(() => one.seen.length === 3 && other.seen.length === 3)
     expect([one.seen, other.seen]).toEqual([upTo(3), upTo(3)])
-    // How often the log is read.
+    // The number of times that the log is read.
     expect(ticks.open).toBe(logs)
     ticks.head = 0
   })
 })
 
-test('of subscriptions that differ a merchant has so many: no event is executed more often', async () => {
+test('a merchant may have 32 different subscriptions: no event is executed more often', async () => {
   ticks.advance(0)
   const max = limits.subscriptionKindsPerMerchantMax
   const count = max + limits.subscriptionsPerTokenMax
@@ -144,7 +144,7 @@ test('of subscriptions that differ a merchant has so many: no event is executed 
       /"errors":\[\{"message":"A merchant has at most 32 .+"TOO_MANY_SUBSCRIPTIONS","limit":32/,
     )
 
-  // One like another is none more, and another merchant has its own.
+  // An equal subscription does not count again, and another merchant has its own count.
   kept.push(await overSocket(fixture.issue(), differing(0)))
   kept.push(await overSocket(fixture.issue({ merchantId: 2 })))
   await eventually(() => ticks.open === max + 1)
@@ -173,12 +173,12 @@ test('a reader of an event stream that stalls is cut off, and comes back with it
   ticks.head = 0
 })
 
-test(`a storm of ${loadReaders} readers, a tenth of them stalled`, {
+test(`${loadReaders} readers, a tenth of them stalled, all get every event`, {
   timeout: 60_000 + loadReaders * 100,
 }, async () => {
   ticks.advance(0)
   ticks.paddingBytes = 1_024
-  // More than the system keeps for a connection: 12 MB for each of those that do not read it.
+  // More than the system buffers for a connection: 12 MB for each reader that stalls.
   const copies = Array.from({ length: 28 }, (_, n) => `c${n}: padding`).join(' ')
   const large = `subscription { ticks { n ${copies} } }`
   const isLazy = (index: number) => index % 10 < 1
@@ -203,7 +203,7 @@ test(`a storm of ${loadReaders} readers, a tenth of them stalled`, {
     most = Math.max(most, process.memoryUsage().rss)
   }
   for (const { seen } of healthy) expect(seen).toEqual(upTo(400))
-  // The readers live in this process too: of more than 500, each may have its share.
+  // The readers live in this process too: beyond 500, each adds its share.
   expect((most - before) / 1_024 / 1_024).toBeLessThan(Math.max(200, loadReaders * 0.4))
   await eventually(() => services.streams.get('merchant:1') === healthy.length, stallMs * 4)
   ticks.head = 0

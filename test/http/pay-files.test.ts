@@ -36,7 +36,7 @@ const way: readonly string[] = [
   'src/resources/transactions/initiation.ts',
 ]
 
-/** What runs beside each payment and is no part of its answer: those who hear of its events, and jobs. */
+/** Files that run beside each payment and take no part in its answer: notifications and jobs. */
 const beside: ReadonlySet<string> = new Set([
   'src/app.ts',
   'src/database/client.ts',
@@ -67,7 +67,7 @@ test('one more file on the way is noticed', async () => {
   expect(crossed.filter((path) => !way.includes(path))).toEqual(['src/resources/merchants/schema.ts'])
 })
 
-test('a type, a helper and a word of the domain are no stops', () => {
+test('a type, a helper and a word of the domain do not count as files on the way', () => {
   const helpers = ['src/limits/slot.ts', 'src/requests/open-request.ts', 'src/shared/input.ts']
   expect(stopsOf([...helpers, 'src/simulator/store.ts', 'src/limits/admission.ts'])).toEqual([
     'src/limits/admission.ts',

@@ -3,8 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
 import { startTestApp } from '../kit/app.ts'
 
-// What a well-behaved client never sends, byte for byte: smuggling, oversized heads, dribbling, half
-// requests.
+// Bytes that no well-behaved client sends: smuggling, oversized heads, dribbling, half requests.
 
 const service = await startTestApp()
 const shop = await service.merchant()
@@ -22,7 +21,7 @@ function open(): Promise<Socket> {
   return once(socket, 'connect').then(() => socket)
 }
 
-/** Sends bytes, and gives all that comes back until the other side closes. */
+/** Sends bytes. @returns all bytes that come back until the other side closes */
 async function send(...parts: (string | Buffer)[]): Promise<string> {
   const socket = await open()
   const answer: Buffer[] = []
@@ -34,14 +33,14 @@ async function send(...parts: (string | Buffer)[]): Promise<string> {
 
 const lines = (...all: string[]) => `${all.join('\r\n')}\r\n\r\n`
 const chunked = 'Transfer-Encoding: chunked'
-const head = (...more: string[]) =>
+const requestHead = (...more: string[]) =>
   lines(`POST ${pay} HTTP/1.1`, 'Host: x', authorization, 'Content-Type: application/json', ...more)
 
 function statusesOf(answer: string): number[] {
   return [...answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
 }
 
-/** What stands in the envelope of an answer with a body. */
+/** The envelope in the body of an answer. */
 function envelopeOf(answer: string) {
   return JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4)) as Record<string, unknown>
 }
@@ -54,32 +53,44 @@ async function paymentsUnder(reference: string): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-const smuggled = head(`Content-Length: ${payment('smuggled').length}`) + payment('smuggled')
+const smuggled = requestHead(`Content-Length: ${payment('smuggled').length}`) + payment('smuggled')
 
 describe('bytes that are no request are refused with the envelope, and the connection ends', () => {
   test.each<[string, number, string]>([
     [
       'both a length and chunks',
       400,
-      head('Content-Length: 4', 'Transfer-Encoding: chunked') + `0\r\n\r\n${smuggled}`,
+      requestHead('Content-Length: 4', 'Transfer-Encoding: chunked') + `0\r\n\r\n${smuggled}`,
     ],
-    ['two lengths', 400, `${head('Content-Length: 0', `Content-Length: ${smuggled.length}`)}${smuggled}`],
-    ['two lengths in one', 400, `${head(`Content-Length: 0, ${smuggled.length}`)}${smuggled}`],
-    ['a length below zero', 400, head('Content-Length: -1')],
-    ['a length that is no number', 400, head('Content-Length: 1e3')],
-    ['a length with a plus', 400, head('Content-Length: +5')],
-    ['chunks under another name', 400, `${head('Transfer-Encoding: xchunked')}${smuggled}`],
-    ['a chunk larger than any number', 400, `${head('Transfer-Encoding: chunked')}fffffffffffffffffff\r\n`],
-    ['a chunk of no hexadecimal size', 400, `${head('Transfer-Encoding: chunked')}zz\r\n{}\r\n0\r\n\r\n`],
-    ['lines that end in a bare line feed', 400, head('Content-Length: 0').replaceAll('\r\n', '\n')],
-    ['a header folded over two lines', 400, head('X-Long: a\r\n b', 'Content-Length: 0')],
-    ['a space before the colon', 400, head('Content-Length : 0')],
-    ['a NUL in a header', 400, head('X-A: a\u0000b', 'Content-Length: 0')],
+    [
+      'two lengths',
+      400,
+      `${requestHead('Content-Length: 0', `Content-Length: ${smuggled.length}`)}${smuggled}`,
+    ],
+    ['two lengths in one', 400, `${requestHead(`Content-Length: 0, ${smuggled.length}`)}${smuggled}`],
+    ['a length below zero', 400, requestHead('Content-Length: -1')],
+    ['a length that is no number', 400, requestHead('Content-Length: 1e3')],
+    ['a length with a plus', 400, requestHead('Content-Length: +5')],
+    ['chunks under another name', 400, `${requestHead('Transfer-Encoding: xchunked')}${smuggled}`],
+    [
+      'a chunk larger than any number',
+      400,
+      `${requestHead('Transfer-Encoding: chunked')}fffffffffffffffffff\r\n`,
+    ],
+    [
+      'a chunk of no hexadecimal size',
+      400,
+      `${requestHead('Transfer-Encoding: chunked')}zz\r\n{}\r\n0\r\n\r\n`,
+    ],
+    ['lines that end in a bare line feed', 400, requestHead('Content-Length: 0').replaceAll('\r\n', '\n')],
+    ['a header folded over two lines', 400, requestHead('X-Long: a\r\n b', 'Content-Length: 0')],
+    ['a space before the colon', 400, requestHead('Content-Length : 0')],
+    ['a NUL in a header', 400, requestHead('X-A: a\u0000b', 'Content-Length: 0')],
     ['no Host', 400, lines('GET /merchant/api/status HTTP/1.1')],
     ['no HTTP at all', 400, 'hello?\r\n\r\n'],
     ['TLS', 400, '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001'],
     ['HTTP/2 without asking', 400, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-    ['17 KB of headers', 431, head(`X-Big: ${'x'.repeat(17 * 1_024)}`)],
+    ['17 KB of headers', 431, requestHead(`X-Big: ${'x'.repeat(17 * 1_024)}`)],
     [
       '17 KB of address',
       431,
@@ -111,17 +122,17 @@ describe('odd but readable requests', () => {
     [
       'a body in UTF-16',
       400,
-      head('Content-Length: 8', 'Connection: close') + '{\u0000"\u0000"\u0000}\u0000',
+      requestHead('Content-Length: 8', 'Connection: close') + '{\u0000"\u0000"\u0000}\u0000',
     ],
     [
       'a compressed body',
       415,
-      `${head('Content-Encoding: gzip', 'Content-Length: 2', 'Connection: close')}{}`,
+      `${requestHead('Content-Encoding: gzip', 'Content-Length: 2', 'Connection: close')}{}`,
     ],
     [
       'a broken gzip inside chunks',
       415,
-      `${head('Content-Encoding: gzip', chunked, 'Connection: close')}1\r\n{\r\n0\r\n\r\n`,
+      `${requestHead('Content-Encoding: gzip', chunked, 'Connection: close')}1\r\n{\r\n0\r\n\r\n`,
     ],
     ['a path of slashes', 404, lines('GET ////// HTTP/1.1', 'Host: x', 'Connection: close')],
     [
@@ -148,7 +159,7 @@ describe('odd but readable requests', () => {
 
   test('two payments in one write are two answers, in order', async () => {
     const one = (reference: string, ...more: string[]) =>
-      head(`Content-Length: ${payment(reference).length}`, ...more) + payment(reference)
+      requestHead(`Content-Length: ${payment(reference).length}`, ...more) + payment(reference)
     const answer = await send(one('first') + one('second', 'Connection: close'))
     expect(statusesOf(answer)).toEqual([202, 202])
     expect(answer.indexOf('"first"')).toBeLessThan(answer.indexOf('"second"'))
@@ -158,18 +169,20 @@ describe('odd but readable requests', () => {
     const socket = await open()
     const answer: Buffer[] = []
     socket.on('data', (chunk) => answer.push(chunk))
-    socket.write(head(`Content-Length: ${payment('before-garbage').length}`) + payment('before-garbage'))
+    socket.write(
+      requestHead(`Content-Length: ${payment('before-garbage').length}`) + payment('before-garbage'),
+    )
     socket.write('garbage garbage\r\n\r\n')
     await once(socket, 'close')
     const text = Buffer.concat(answer).toString()
-    // The payment stands, whether its answer could still be sent or not; never half an answer in another.
+    // The payment exists, whether or not its answer could still be sent; never half an answer in another.
     expect([[], [202]]).toContainEqual(statusesOf(text))
     expect(await paymentsUnder('before-garbage')).toBeLessThanOrEqual(1)
   })
 
-  test('a body that breaks off pays nothing', async () => {
+  test('a body that breaks off makes no payment', async () => {
     const socket = await open()
-    socket.write(`${head('Content-Length: 200')}${payment('half')}`)
+    socket.write(`${requestHead('Content-Length: 200')}${payment('half')}`)
     socket.resume()
     socket.end()
     await once(socket, 'close')
@@ -177,7 +190,7 @@ describe('odd but readable requests', () => {
   })
 })
 
-test('500 connections that dribble their heads keep nobody waiting', async () => {
+test('500 connections that dribble their heads delay no other request', async () => {
   const slow = await Promise.all(Array.from({ length: 500 }, open))
   const dribble = setInterval(() => {
     for (const socket of slow) socket.write('X-Slow: 1\r\n')

@@ -11,12 +11,12 @@ import { limits } from '../../src/shared/limits.ts'
 import type { Log } from '../../src/telemetry/log.ts'
 import { createFixture } from '../kit/graphql.ts'
 
-// The server gives up the descriptor of each connection that it refuses, whatever the client does.
+// The server must give up the descriptor of each connection that it refuses, even if the client never closes.
 
 Object.assign(limits, { headersTimeoutMs: 400, requestTimeoutMs: 400, connectionIdleMs: 1_500 })
 
 const load = 300
-/** How long a busy machine may take for what is a matter of a second. */
+/** The time a busy machine may take for the work of a second. */
 const patienceMs = 30_000
 const handled: string[] = []
 const http = await listenHttp(
@@ -38,7 +38,7 @@ afterAll(async () => {
   fixture.close()
 })
 
-/** A client that reads what comes, and never closes its side. */
+/** A client that reads everything, and never closes its side. */
 async function open({ port }: HttpServer = http, reads = true): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   socket.on('error', () => {})
@@ -48,7 +48,7 @@ async function open({ port }: HttpServer = http, reads = true): Promise<Socket> 
   return socket
 }
 
-function held({ server }: HttpServer = http): Promise<number> {
+function openConnections({ server }: HttpServer = http): Promise<number> {
   return new Promise((resolve) => server.getConnections((_error, count) => resolve(count)))
 }
 
@@ -57,50 +57,50 @@ const halfHead = 'GET / HTTP/1.1\r\nHost: x\r\n'
 const halfBody = lines('POST / HTTP/1.1', 'Host: x', 'Content-Length: 100') + '{"amount":'
 const refusedUpgrade = lines('GET /nowhere HTTP/1.1', 'Host: x', 'Connection: Upgrade', 'Upgrade: websocket')
 
-describe('a client that never closes is let go', () => {
+describe('the server closes the connection of a client that never closes', () => {
   test.each([
     ['never sends a byte', ''],
     ['sends half a head', halfHead],
     ['sends half a body', halfBody],
     ['sends no HTTP', 'hello?\r\n\r\n'],
     ['asks for an upgrade that is refused', refusedUpgrade],
-  ])('300 of which each %s', async (_what, bytes) => {
+  ])('and 300 of them do: each %s', async (_what, bytes) => {
     let taken = 0
     const count = () => void (taken += 1)
     http.server.on('connection', count)
     onTestFinished(() => void http.server.off('connection', count))
-    // Every other client does not even read what it is told.
-    const all = Array.from({ length: load }, (_none, place) => open(http, place % 2 === 0))
+    // Every other client does not even read the refusal.
+    const all = Array.from({ length: load }, (_none, index) => open(http, index % 2 === 0))
     for (const client of await Promise.all(all)) client.write(bytes)
     await eventually(() => expect(taken).toBe(load), patienceMs)
-    await eventually(async () => expect(await held()).toBe(0), patienceMs)
+    await eventually(async () => expect(await openConnections()).toBe(0), patienceMs)
   })
 })
 
-/** All that comes back on a connection until the server has closed it. */
-async function heard(client: Socket): Promise<string> {
+/** All bytes that come back on a connection until the server has closed it. */
+async function answerOf(client: Socket): Promise<string> {
   let text = ''
   client.on('data', (part) => (text += String(part)))
   await once(client, 'end')
   return text
 }
 
-test('a request that is whole only after its 408 is not done', async () => {
+test('a request that arrives whole only after its 408 is not executed', async () => {
   const client = await open()
-  const answer = heard(client)
+  const answer = answerOf(client)
   client.write(lines('POST / HTTP/1.1', 'Host: x', 'Content-Length: 4') + 'la')
   expect(await answer).toMatch(/^HTTP\/1\.1 408 /)
   client.write('te')
   const other = await open()
-  const second = heard(other)
+  const second = answerOf(other)
   other.write(halfHead)
   expect(await second).toMatch(/^HTTP\/1\.1 408 /)
   other.write('Content-Length: 4\r\n\r\nlate')
-  await eventually(async () => expect(await held()).toBe(0), patienceMs)
+  await eventually(async () => expect(await openConnections()).toBe(0), patienceMs)
   expect(handled).not.toContain('late')
 })
 
-test('a client that stops reading its answer is let go', async () => {
+test('a client that stops reading its answer is cut off', async () => {
   const large = await listenHttp(
     '127.0.0.1',
     0,
@@ -110,8 +110,8 @@ test('a client that stops reading its answer is let go', async () => {
   const client = await open(large, false)
   client.pause()
   client.write(lines('GET / HTTP/1.1', 'Host: x'))
-  await eventually(async () => expect(await held(large)).toBe(1), patienceMs)
-  await eventually(async () => expect(await held(large)).toBe(0), patienceMs)
+  await eventually(async () => expect(await openConnections(large)).toBe(1), patienceMs)
+  await eventually(async () => expect(await openConnections(large)).toBe(0), patienceMs)
 })
 
 describe('more connections than the bounds allow', () => {
@@ -137,7 +137,7 @@ describe('more connections than the bounds allow', () => {
     return String(answer[0])
   }
 
-  test('of one address: 503 in the envelope, and a place that is given back is free', async () => {
+  test('from one address get 503 in the envelope, and a freed slot is free again', async () => {
     const bounded = await listen(1_000, 10)
     const clients = await Promise.all(Array.from({ length: 10 }, () => open(bounded)))
     for (const client of clients) expect(await ask(client)).toMatch(/^HTTP\/1\.1 200 /)
@@ -158,7 +158,7 @@ describe('more connections than the bounds allow', () => {
     )
   })
 
-  test('of a trusted proxy: only the bound of all counts', async () => {
+  test('from a trusted proxy meet only the bound of all connections', async () => {
     const bounded = await listen(20, 10, ['127.0.0.0/8'])
     const clients = await Promise.all(Array.from({ length: 20 }, () => open(bounded)))
     for (const client of clients) expect(await ask(client)).toMatch(/^HTTP\/1\.1 200 /)
@@ -166,13 +166,16 @@ describe('more connections than the bounds allow', () => {
     expect(warned.at(-1)).toMatchObject({ setting: 'CONNECTIONS_MAX' })
   })
 
-  test('a flood of 1,000 holds few descriptors more than the bound, and soon none more', async () => {
+  test('and a flood of 1,000 hold few descriptors more than the bound, and soon none', async () => {
     const bounded = await listen(20, 20)
-    for (let place = 0; place < 20; place += 1) await ask(await open(bounded))
+    for (let index = 0; index < 20; index += 1) await ask(await open(bounded))
     let most = 0
-    bounded.server.on('connection', () => void held(bounded).then((now) => (most = Math.max(most, now))))
+    bounded.server.on(
+      'connection',
+      () => void openConnections(bounded).then((now) => (most = Math.max(most, now))),
+    )
     await Promise.all(Array.from({ length: 1_000 }, () => open(bounded)))
-    await eventually(async () => expect(await held(bounded)).toBe(20), patienceMs)
+    await eventually(async () => expect(await openConnections(bounded)).toBe(20), patienceMs)
     expect(most).toBeGreaterThan(20)
     expect(most).toBeLessThanOrEqual(20 + 256)
   })

@@ -8,7 +8,7 @@ import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
 import { makeMember } from '../kit/members.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
-/** The promise: within a second, on every node; and what it takes to notice that. */
+/** The promise: within a second, on every node; plus the time that the test takes to notice it. */
 const noticedMs = 1_500
 const follow = 'subscription { transactionChanged { sequence } }'
 
@@ -39,7 +39,7 @@ test('a token that expires ends its live streams on time', async () => {
   expect(lateMs).toBeLessThan(noticedMs)
 })
 
-/** Both kinds of live stream of one merchant, open. @returns what ends each, in words */
+/** Opens both kinds of live stream of one merchant. @returns the reason that ends each */
 async function openStreams(shop: Pick<TestMerchant, 'merchantId' | 'token'>): Promise<Promise<string>[]> {
   const opened: Promise<void>[] = []
   const socketEnd = new Promise<string>((resolve) => {

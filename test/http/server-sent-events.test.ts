@@ -37,7 +37,7 @@ function open(query: string, headers: Record<string, string> = {}): Promise<Inco
   })
 }
 
-/** Collects what comes until `isEnough`, then hangs up. */
+/** Collects the events until `isEnough`, then hangs up. */
 async function readUntil(message: IncomingMessage, isEnough: (text: string) => boolean): Promise<string> {
   let text = ''
   for await (const part of message as AsyncIterable<Buffer>) {
@@ -48,7 +48,7 @@ async function readUntil(message: IncomingMessage, isEnough: (text: string) => b
   return text
 }
 
-test('a graphql-sse client gets every event in order, and its end frees the place', async () => {
+test('a graphql-sse client gets every event in order, and its end frees the slot', async () => {
   const events = clientOf(fixture.issue()).iterate({ query: 'subscription { ticks(after: "0") { n } }' })
   ticks.advance(3)
   const seen: unknown[] = []
@@ -59,7 +59,7 @@ test('a graphql-sse client gets every event in order, and its end frees the plac
   expect(seen).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }])
 })
 
-test('each event names its cursor, whatever was selected', async () => {
+test('each event names its cursor, whichever fields were selected', async () => {
   ticks.advance(2)
   const stream = await open('subscription { ticks(after: "0") { __typename } }')
   expect(stream.headers['content-type']).toBe('text/event-stream; charset=utf-8')
@@ -71,12 +71,12 @@ test('each event names its cursor, whatever was selected', async () => {
   )
 })
 
-test('a reader that comes back goes on after its last event, unless it says from where', async () => {
+test('a reader that comes back goes on after its last event, unless it names a cursor', async () => {
   ticks.advance(5)
   const resumed = await open('subscription { ticks { n } }', { 'last-event-id': '3' })
   expect(await readUntil(resumed, (text) => text.includes('"n":5'))).not.toContain('"n":3')
-  const told = await open('subscription { ticks(after: "1") { n } }', { 'last-event-id': '3' })
-  expect(await readUntil(told, (text) => text.includes('"n":'))).toContain(
+  const fromCursor = await open('subscription { ticks(after: "1") { n } }', { 'last-event-id': '3' })
+  expect(await readUntil(fromCursor, (text) => text.includes('"n":'))).toContain(
     'id: 2\nevent: next\ndata: {"data":{"ticks":{"n":2',
   )
 })
@@ -96,7 +96,7 @@ test('a browser may subscribe by GET; a query over an event stream is one event 
   )
 })
 
-test('what is refused never starts: 401, 403, or an error and the end', async () => {
+test('a refused subscription never starts: 401, 403, or an error and the end', async () => {
   const statuses = [
     (await open('subscription { ticks { n } }', { authorization: 'Bearer nonsense' })).statusCode,
     (
@@ -112,14 +112,14 @@ test('what is refused never starts: 401, 403, or an error and the end', async ()
   )
 })
 
-test('a source that breaks is masked, told and ended', async () => {
+test('a source that fails is masked, reported and ended', async () => {
   const text = await readUntil(await open('subscription { broken { n } }'), () => false)
   expect(text).toContain('INTERNAL_SERVER_ERROR')
   expect(text).not.toContain('hunter2')
   expect(text).toMatch(/event: complete\ndata:\n\n$/)
 })
 
-test('a token has a limited number of streams, and gets the places back', async () => {
+test('a token has a limited number of streams, and gets the slots back', async () => {
   const token = fixture.issue()
   const headers = { authorization: `Bearer ${token}` }
   const query = 'subscription { ticks { n } }'
@@ -149,7 +149,7 @@ test.each([
   expect(performance.now() - began).toBeLessThan(1_000 + 300)
 })
 
-test('a reader that stalls holds back the source, loses nothing and goes on', async () => {
+test('a reader that stalls stops the source, loses no event and goes on', async () => {
   ticks.paddingBytes = 64 * 1_024
   ticks.advance(2_000)
   const before = ticks.pulled

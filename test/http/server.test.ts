@@ -5,7 +5,7 @@ import { readBody } from '../../src/http/request.ts'
 import { listenHttp } from '../../src/http/server.ts'
 import { limits } from '../../src/shared/limits.ts'
 
-test('a connection that never asks anything does not hold up the end', async () => {
+test('a connection without a request does not delay the end of the server', async () => {
   const http = await listenHttp(
     '127.0.0.1',
     0,
@@ -19,7 +19,7 @@ test('a connection that never asks anything does not hold up the end', async () 
   expect(performance.now() - begun).toBeLessThan(3_000)
 })
 
-test('a request under way is answered, and its connection ends with the answer', async () => {
+test('a running request is answered, and its connection ends with the answer', async () => {
   const gate = Promise.withResolvers<void>()
   const http = await listenHttp(
     '127.0.0.1',
@@ -65,7 +65,7 @@ test('a head that never ends is cut off with 408 in the envelope', async () => {
 
 test.each([
   ['a small body', limits.bodyMaxBytes, limits.requestTimeoutMs],
-  ['one of recipients', limits.recipientsBodyMaxBytes, limits.recipientsTimeoutMs],
+  ['a body of recipients', limits.recipientsBodyMaxBytes, limits.recipientsTimeoutMs],
 ])('%s that dribbles in is cut off with 408 in its own time', async (_what, maxBytes, mayTakeMs) => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())

@@ -68,7 +68,7 @@ async function connect(
   return { socket, messages, closed }
 }
 
-/** Subscribes with a token of so long; with one of longer where this machine does not subscribe in time. */
+/** Subscribes with a token that lives so long; with a longer one where a slow machine misses its end. */
 async function subscribeFor(
   expiresInMs: number,
 ): Promise<{ token: string; expiresAt: number; messages: Message[]; closed: Promise<number> }> {
@@ -91,7 +91,7 @@ const subscribe = (socket: WebSocket, id: string, query: string) =>
   socket.send(JSON.stringify({ type: 'subscribe', id, payload: { query } }))
 
 describe('operations', () => {
-  test('events come in order, and the client’s leaving ends the source', async () => {
+  test('events come in order, and the end of the client ends the source', async () => {
     ticks.advance(3)
     const seen: unknown[] = []
     for await (const result of clientOf(fixture.issue()).iterate({
@@ -117,7 +117,7 @@ describe('operations', () => {
     })
   })
 
-  test('what is wrong with one operation is told, and the socket stays', async () => {
+  test('an error of one operation is reported, and the socket stays open', async () => {
     const { socket, messages } = await connect(fixture.issue({ scopes: ['balance'] }))
     const wrong: [string, string][] = [
       ['{ hello', 'GRAPHQL_PARSE_FAILED'],
@@ -138,7 +138,7 @@ describe('operations', () => {
     await eventually(() => messages.some(({ id, type }) => id === 'right' && type === 'complete'))
   })
 
-  test('without a token only what is public answers', async () => {
+  test('without a token only public fields answer', async () => {
     const { socket, messages } = await connect(null)
     subscribe(socket, '1', '{ hello }')
     subscribe(socket, '2', 'subscription { ticks { n } }')
@@ -170,7 +170,7 @@ describe('a socket', () => {
     ['revoked', 3_600_000, ({ token }: { token: string }) => fixture.revoke(token)],
     ['expired', 300, ({ expiresAt }: { expiresAt: number }) => expiresAt],
   ])(
-    'whose token is %s tells each subscription, then closes with 4403, within a second',
+    'whose token is %s ends each subscription with the reason, then closes with 4403, within a second',
     async (_how, expiresInMs, end) => {
       const subscribed = await subscribeFor(expiresInMs)
       const { messages, closed } = subscribed
@@ -195,7 +195,7 @@ describe('a socket', () => {
     expect(await new Promise((resolve) => silent.on('close', resolve))).toBe(4408)
   })
 
-  test('is one of a limited number per token: the next is told to come back later', async () => {
+  test('beyond the limit of its token is closed, and may retry later', async () => {
     const token = fixture.issue()
     const open = Array.from({ length: limits.webSocketsPerTokenMax }, () => connect(token))
     const [first] = await Promise.all(open)
@@ -207,7 +207,7 @@ describe('a socket', () => {
     expect(again.messages).toEqual([{ type: 'connection_ack' }])
   })
 
-  test('that shows no token is one of a limited number per address', async () => {
+  test('without a token counts against a limit per address', async () => {
     const open = () => {
       const socket = new WebSocket(socketUrl(), 'graphql-transport-ws')
       sockets.push(socket)
@@ -225,14 +225,14 @@ describe('a socket', () => {
     expect(messages).toEqual([{ type: 'connection_ack' }])
   })
 
-  test('has a limited number of operations under way', async () => {
+  test('has a limited number of running operations', async () => {
     const { socket, messages } = await connect(fixture.issue())
     for (let id = 0; id < 70; id += 1) subscribe(socket, `${id}`, '{ slow }')
     await eventually(() => messages.filter(({ type }) => type === 'error').length === 6)
     expect(messages.at(-1)).toMatchObject({ payload: [{ extensions: { code: 'RATE_LIMITED' } }] })
   })
 
-  test('gives every token a limited number of subscriptions, over all its sockets', async () => {
+  test('shares the subscriptions of its token with all other sockets of that token', async () => {
     const token = fixture.issue()
     const [first, second] = [await connect(token), await connect(token)]
     for (let id = 0; id < limits.subscriptionsPerTokenMax; id += 1) {
@@ -250,7 +250,7 @@ describe('a socket', () => {
 })
 
 describe('a reader that stalls', () => {
-  test('holds back the source, and is cut off when it does not answer pings', async () => {
+  test('stops the source, and is cut off when it does not answer pings', async () => {
     ticks.paddingBytes = 64 * 1_024
     ticks.advance(2_000)
     const before = ticks.pulled
@@ -262,7 +262,7 @@ describe('a reader that stalls', () => {
     expect(ticks.pulled - before).toBeLessThan(300)
   })
 
-  test('for a while loses nothing', async () => {
+  test('for a short time loses no event', async () => {
     ticks.paddingBytes = 64 * 1_024
     ticks.advance(400)
     const { socket, messages } = await connect(fixture.issue())
@@ -278,7 +278,7 @@ describe('a reader that stalls', () => {
     expect(seen).toEqual(Array.from({ length: 400 }, (_, index) => index + 1))
   })
 
-  test('of many answers is no longer listened to', async () => {
+  test('in front of many unread answers is not read from any more', async () => {
     const { socket } = await connect(fixture.issue())
     socket.pause()
     const ping = JSON.stringify({ type: 'ping', payload: { padding: 'x'.repeat(60_000) } })

@@ -20,16 +20,16 @@ async function claim(client: pg.Pool | pg.PoolClient, merchantId: number, leaseM
   return rows[0]?.outcome ?? 'nothing'
 }
 
-test('of many that go on with a request whose process died, one does', async () => {
+test('of many callers that resume a request whose process died, exactly one does', async () => {
   const { merchantId } = await makeMerchant(db.owner)
-  // Its lease ends at once: the process that held it is dead.
+  // Its lease ends at once, as if the process that held it were dead.
   expect(await claim(db.owner, merchantId, 0)).toBe('begun')
   const holder = await db.owner.connect()
   await holder.query('BEGIN')
   await holder.query('SELECT FROM idempotency_key WHERE merchant_id = $1 FOR UPDATE', [merchantId])
   const others = Array.from({ length: 5 }, () => claim(db.database.pool, merchantId, 60_000))
   try {
-    // Each of them waits to read the claim; without a lock each has read it, and waits to take it.
+    // Each waits to read the claim; without the lock each would have read it and would wait to take it.
     await db.untilWaiting(others.length)
   } finally {
     await holder.query('COMMIT')

@@ -48,7 +48,7 @@ test('regenerating replaces both halves and raises the version', async () => {
   expect(after.secret_hash.equals(before.secret_hash)).toBe(false)
 })
 
-test('in a transaction that is rolled back nothing has happened', async () => {
+test('regenerating a key in a transaction that is rolled back changes nothing', async () => {
   const old = await makeMerchant(db.database.pool)
   const client = await db.database.pool.connect()
   await client.query('BEGIN')
@@ -58,25 +58,25 @@ test('in a transaction that is rolled back nothing has happened', async () => {
   expect(await rowOf(old.apiKeyId)).toMatchObject({ key: old.key, version: 1 })
 })
 
-test('another merchant, or nobody, is told NOT_FOUND and changes nothing', async () => {
+test('another merchant, or an unknown one, gets NOT_FOUND and changes nothing', async () => {
   const { pool } = db.database
-  const [own, other] = [await makeMerchant(pool), await makeMerchant(pool)]
-  const foreign = { merchantId: other.merchantId, apiKeyId: own.apiKeyId }
+  const [shop, other] = [await makeMerchant(pool), await makeMerchant(pool)]
+  const foreign = { merchantId: other.merchantId, apiKeyId: shop.apiKeyId }
   const refused = { code: 'NOT_FOUND' }
   await expect(regenerateApiKey(pool, master, foreign)).rejects.toMatchObject(refused)
   await expect(revokeApiKey(pool, foreign)).rejects.toMatchObject(refused)
   await expect(
     createApiKey(pool, master, { merchantId: 0, name: 'x', scopes: ['pay'] }),
   ).rejects.toMatchObject(refused)
-  expect(await rowOf(own.apiKeyId)).toMatchObject({ key: own.key, version: 1, revoked_at: null })
+  expect(await rowOf(shop.apiKeyId)).toMatchObject({ key: shop.key, version: 1, revoked_at: null })
 })
 
-test('a revoked key stays revoked since the first time, and is not regenerated', async () => {
+test('a revoked key keeps its first revocation time, and is not regenerated', async () => {
   const { pool } = db.database
-  const own = await makeMerchant(pool)
-  await revokeApiKey(pool, own)
-  const { revoked_at: first } = await rowOf(own.apiKeyId)
-  await revokeApiKey(pool, own)
-  expect((await rowOf(own.apiKeyId)).revoked_at).toEqual(first)
-  await expect(regenerateApiKey(pool, master, own)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  const shop = await makeMerchant(pool)
+  await revokeApiKey(pool, shop)
+  const { revoked_at: first } = await rowOf(shop.apiKeyId)
+  await revokeApiKey(pool, shop)
+  expect((await rowOf(shop.apiKeyId)).revoked_at).toEqual(first)
+  await expect(regenerateApiKey(pool, master, shop)).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })

@@ -45,7 +45,7 @@ const refusalOf = async (promise: Promise<unknown>): Promise<DomainError> => {
   return error
 }
 
-test('a key and its secret become a token: default scopes, 24 hours, good on every node', async () => {
+test('a key and its secret become a token: default scopes, 24 hours, valid on every node', async () => {
   const shop = await makeMerchant(db.database.pool)
   const { token, expiresIn, expiresAt, scopes, rateLimit } = await signIn(access, shop)
   expect(scopes).toEqual(['pay', 'deposit', 'balance'])
@@ -61,10 +61,10 @@ test('a key and its secret become a token: default scopes, 24 hours, good on eve
   }
 })
 
-test('scopes and hours are as asked for, each scope once', async () => {
+test('a token has the requested scopes and hours, each scope once', async () => {
   const shop = await makeMerchant(db.database.pool, { scopes: ['team', 'payout'] })
-  const asked = { scopes: ['payout', 'team', 'payout'], expiresInHours: 720 }
-  expect(await signIn(access, shop, asked)).toMatchObject({
+  const options = { scopes: ['payout', 'team', 'payout'], expiresInHours: 720 }
+  expect(await signIn(access, shop, options)).toMatchObject({
     scopes: ['payout', 'team'],
     expiresIn: 720 * 3_600,
   })
@@ -96,7 +96,7 @@ test.each<[string, unknown, unknown, string[]]>([
   expect(detail.rateLimit).toMatchObject({ remaining: 19 })
 })
 
-test('a scope that the key lacks is named, also where the default asks for it', async () => {
+test('a scope that the key lacks is named, also where it is a default scope', async () => {
   const shop = await makeMerchant(db.database.pool, { scopes: ['balance'] })
   const error = await refusalOf(signIn(access, shop, { scopes: ['balance', 'payout'] }))
   expect(error).toMatchObject({ code: 'FORBIDDEN', detail: { requiredScopes: ['payout'] } })
@@ -123,7 +123,7 @@ test('refusals come in order: limit, credentials, account, address, scope, input
   expect(await codeOf(signIn(access, wrongSecret, everythingWrong))).toBe('RATE_LIMITED')
 })
 
-test('unknown key, wrong secret, revoked key and nothing at all hear the same words', async () => {
+test('an unknown key, a wrong secret, a revoked key and none at all get the same message', async () => {
   const { pool } = db.database
   const [shop, revoked] = [await makeMerchant(pool), await makeMerchant(pool)]
   await revokeApiKey(pool, revoked)
@@ -152,21 +152,21 @@ test('unknown key, wrong secret, revoked key and nothing at all hear the same wo
 
 test('an unknown key costs the same statements as a wrong secret, and as many rows', async () => {
   const shop = await makeMerchant(db.database.pool)
-  const asked: [string, number | null][] = []
+  const statements: [string, number | null][] = []
   const pool: typeof db.database.pool = Object.create(db.database.pool, {
     query: {
       value: async (config: { name: string; text: string }) => {
         const answer = await db.database.pool.query(config)
-        asked.push([config.name, answer.rowCount])
+        statements.push([config.name, answer.rowCount])
         return answer
       },
     },
   })
   const statementsOf = async (key: string) => {
-    asked.length = 0
+    statements.length = 0
     const secret = makeApiSecret().reveal()
     await refusalOf(exchangeCredentials({ ...access, pool }, { apiKey: key, apiSecret: secret }, address))
-    return [...asked]
+    return [...statements]
   }
   const forWrongSecret = await statementsOf(shop.key)
   expect(forWrongSecret).toEqual([
@@ -181,7 +181,7 @@ test('20 attempts per key over both nodes, wrong ones included, then 429 with th
   const shop = await makeMerchant(db.database.pool)
   const attempts = Array.from({ length: 60 }, (_, at) =>
     signIn(at % 2 ? access : elsewhere, at % 3 ? shop : { ...shop, secret: makeApiSecret() }, {
-      // From everywhere: the key counts, not the address.
+      // From all addresses: the key counts, not the address.
       clientAddress: `198.51.100.${at}`,
     }),
   )
@@ -196,11 +196,11 @@ test('20 attempts per key over both nodes, wrong ones included, then 429 with th
     RateLimit: `"auth";r=0;t=${detail.retryAfterS}`,
     'Retry-After': String(detail.retryAfterS),
   })
-  // Another key of the same address is not touched by it.
+  // Another key of the same address keeps its own count.
   expect(await outcome(signIn(access, await makeMerchant(db.database.pool)))).toBe('accepted')
 })
 
-test('unknown keys and none count per address, whatever key is invented', async () => {
+test('unknown and missing keys count per address, also under invented names', async () => {
   const attempt = (at: number, clientAddress: string) =>
     outcome(
       exchangeCredentials(
@@ -224,13 +224,13 @@ test('unknown keys and none count per address, whatever key is invented', async 
   ])
 })
 
-test('no header is nobody; any other scheme or form is refused', async () => {
+test('a request without the header has no actor; any other scheme or form is refused', async () => {
   const { token } = await signIn(access, await makeMerchant(db.database.pool))
-  const say = (authorization: string | undefined) =>
+  const actorBy = (authorization: string | undefined) =>
     authenticate(access, { authorization, clientAddress: address })
-  expect(await say(undefined)).toBeNull()
+  expect(await actorBy(undefined)).toBeNull()
   for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer  '])
-    expect(await say(`${scheme} ${token}`)).not.toBeNull()
+    expect(await actorBy(`${scheme} ${token}`)).not.toBeNull()
   const wrong = [
     '',
     'Bearer',
@@ -241,7 +241,7 @@ test('no header is nobody; any other scheme or form is refused', async () => {
     `Bearer x ${token}`,
     `Bearer${token}`,
   ]
-  for (const authorization of wrong) expect(await outcome(say(authorization))).toBe('UNAUTHENTICATED')
+  for (const authorization of wrong) expect(await outcome(actorBy(authorization))).toBe('UNAUTHENTICATED')
 })
 
 test('a valid token is refused from an address off the whitelist', async () => {
@@ -290,7 +290,7 @@ test('deactivating the account refuses the pair at once and the token within a s
   expect(performance.now() - start).toBeLessThan(1_000)
 })
 
-test('no secret, token or key is seen in the access object, in an error, or in the database', async () => {
+test('no secret, token or key appears in the access object, in an error, or in the database', async () => {
   const shop = await makeMerchant(db.database.pool)
   const { token } = await signIn(access, shop)
   await present(access, token)

@@ -20,7 +20,7 @@ beforeEach(() => {
 afterEach(() => watch.close())
 afterAll(() => db.drop())
 
-/** The real pool; it also notes which keys each query asked about. */
+/** The real pool; it also records the keys that each query looks up. */
 function listeningPool(pool: typeof db.database.pool): typeof pool {
   const query = (config: { text: string; values: [number[]] }) => {
     queries.push(config.values[0])
@@ -47,7 +47,7 @@ const ended = (actor: Actor, address: string | null = '192.0.2.1') =>
 const refused = { code: 'UNAUTHENTICATED' }
 const living = { whitelist: [] }
 
-test('a living key gives its merchant’s whitelist', async () => {
+test('a valid key gives its merchant’s whitelist', async () => {
   const shop = await makeMerchant(db.database.pool, { whitelist: ['192.0.2.0/24'] })
   expect(await watch.check(actorOf(shop))).toMatchObject({ whitelist: ['192.0.2.0/24'], role: null })
 })
@@ -76,7 +76,7 @@ test('a thousand checks of fifty keys at once are one query', async () => {
   expect(queries).toHaveLength(1)
 })
 
-test('keys asked about while a query runs share the next one', async () => {
+test('keys that are looked up while a query runs share the next one', async () => {
   const [a, b, c] = await Promise.all([1, 2, 3].map(() => makeMerchant(db.database.pool)))
   queries = []
   const first = watch.check(actorOf(a as SignedInMerchant))
@@ -89,7 +89,7 @@ test('keys asked about while a query runs share the next one', async () => {
   expect(queries).toEqual([[a?.apiKeyId], [b?.apiKeyId, c?.apiKeyId]])
 })
 
-test('the keys in use are asked about along with the first of them that has to be', async () => {
+test('a query for one key also looks up the keys in use', async () => {
   const shops = await Promise.all(Array.from({ length: 10 }, () => makeMerchant(db.database.pool)))
   const checkAll = () => Promise.all(shops.map((shop) => watch.check(actorOf(shop))))
   queries = []
@@ -113,7 +113,7 @@ test('forgetting a key makes the next check see the database', async () => {
   await expect(watch.check(actorOf(shop))).rejects.toMatchObject(refused)
 })
 
-test('an answer that was on its way while its key was forgotten is not kept', async () => {
+test('an answer that was under way while its key was forgotten is not kept', async () => {
   const { pool } = db.database
   const shop = await makeMerchant(pool)
   const arrived = Promise.withResolvers<void>()
@@ -136,7 +136,7 @@ test('an answer that was on its way while its key was forgotten is not kept', as
   slow.close()
 })
 
-test('nothing is believed for longer than its time', async () => {
+test('no answer is kept longer than its time', async () => {
   const shop = await makeMerchant(db.database.pool)
   await watch.check(actorOf(shop))
   await deactivate(db.database.pool, shop.merchantId)
@@ -153,7 +153,7 @@ test('nothing is believed for longer than its time', async () => {
   expect(performance.now() - start).toBeLessThan(1_000)
 })
 
-test('whoever is watched hears within a second why it is over, once', async () => {
+test('a watcher learns within a second why its credential ended, once', async () => {
   const { pool } = db.database
   const [a, b, c, d] = await Promise.all([1, 2, 3, 4].map(() => makeMerchant(pool)))
   const [regenerated, revoked, inactive, moved] = [a, b, c, d] as [
@@ -162,8 +162,11 @@ test('whoever is watched hears within a second why it is over, once', async () =
     SignedInMerchant,
     SignedInMerchant,
   ]
-  const heard = [regenerated, revoked, inactive, moved].map((shop) => ended(actorOf(shop)))
-  heard.push(ended(actorOf(moved), null), ended(actorOf(moved, { expiresAt: new Date(Date.now() - 4_900) })))
+  const reasons = [regenerated, revoked, inactive, moved].map((shop) => ended(actorOf(shop)))
+  reasons.push(
+    ended(actorOf(moved), null),
+    ended(actorOf(moved, { expiresAt: new Date(Date.now() - 4_900) })),
+  )
   const start = performance.now()
   await Promise.all([
     regenerateApiKey(pool, master, regenerated),
@@ -171,7 +174,7 @@ test('whoever is watched hears within a second why it is over, once', async () =
     deactivate(pool, inactive.merchantId),
     pool.query(`UPDATE merchant SET ip_whitelist = '{198.51.100.0/24}' WHERE id = $1`, [moved.merchantId]),
   ])
-  expect(await Promise.all(heard)).toEqual([
+  expect(await Promise.all(reasons)).toEqual([
     'UNAUTHENTICATED',
     'UNAUTHENTICATED',
     'ACCOUNT_INACTIVE',
@@ -182,7 +185,7 @@ test('whoever is watched hears within a second why it is over, once', async () =
   expect(performance.now() - start).toBeLessThan(1_000)
 })
 
-test('all watched keys are asked about in one query per round, and who left is not called', async () => {
+test('one query per round looks up all watched keys, and a closed watch is not called', async () => {
   const shops = await Promise.all(Array.from({ length: 20 }, () => makeMerchant(db.database.pool)))
   const calls: RevocationReason[] = []
   const leave = shops.flatMap((shop) => [
@@ -201,7 +204,7 @@ test('all watched keys are asked about in one query per round, and who left is n
   leave.forEach((stop) => stop())
 })
 
-test('a query that fails is told to those who wait, and the next check asks again', async () => {
+test('a query that fails rejects its callers, and the next check asks again', async () => {
   const shop = await makeMerchant(db.database.pool)
   const cut = Object.create(db.database.pool, {
     query: {
@@ -216,7 +219,7 @@ test('a query that fails is told to those who wait, and the next check asks agai
   other.close()
 })
 
-test('a database that does not answer is given up after three seconds, not waited for', async () => {
+test('a query without an answer is given up after three seconds', async () => {
   const shop = await makeMerchant(db.database.pool)
   const client = await db.owner.connect()
   await client.query('BEGIN; LOCK TABLE api_key')
@@ -228,12 +231,12 @@ test('a database that does not answer is given up after three seconds, not waite
   expect(await watch.check(actorOf(shop))).toMatchObject(living)
 })
 
-test('where the database is silent for three seconds the caller is told to come again', async () => {
+test('a caller gets a refusal to retry later when the database is silent for three seconds', async () => {
   const shop = await makeMerchant(db.database.pool)
   const query = ({ query_timeout }: { query_timeout: number }) =>
     db.database.pool.query({ text: 'SELECT pg_sleep(4)', query_timeout } as pg.QueryConfig)
-  const silent = Object.create(db.database.pool, { query: { value: query } })
-  const other = new CredentialWatch(silent, createLog('silent'))
+  const hanging = Object.create(db.database.pool, { query: { value: query } })
+  const other = new CredentialWatch(hanging, createLog('silent'))
   await expect(other.check(actorOf(shop))).rejects.toMatchObject({ code: 'OVERLOADED' })
   other.close()
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { isGuessable } from '../../src/identity/guessable-passwords.ts'
 
-const own = ['Awa Diabaté', 'awa.diabate@chez-awa.ml', 'Chez Awa & Filles']
+const shopWords = ['Awa Diabaté', 'awa.diabate@chez-awa.ml', 'Chez Awa & Filles']
 
 test.each([
   '123456789012',
@@ -44,7 +44,7 @@ test.each([
   'orangemoney1',
   'aaaaaaaaaaaa',
   'abababababab',
-])('%j is tried first', (password) => {
+])('the password %j is tried first', (password) => {
   expect(isGuessable(password, [])).toBe(true)
 })
 
@@ -57,8 +57,8 @@ test.each([
   'chez awa & filles',
   'Filles123456',
   'D1@b4té12345',
-])('%j is guessed by who knows the shop', (password) => {
-  expect(isGuessable(password, own)).toBe(true)
+])('the password %j is guessed by a person who knows the shop', (password) => {
+  expect(isGuessable(password, shopWords)).toBe(true)
 })
 
 test.each([
@@ -71,11 +71,11 @@ test.each([
   'ʻn ka taa sugu la',
   '8362947105836',
   'ߒߞߏ ߛߓߍߛߎ߲ ߢߌߡߊ',
-])('%j is not', (password) => {
-  expect(isGuessable(password, own)).toBe(false)
+])('the password %j is hard to guess', (password) => {
+  expect(isGuessable(password, shopWords)).toBe(false)
 })
 
-test('the longest is judged fast, whatever it holds', () => {
+test('the longest password is checked fast', () => {
   const begun = performance.now()
   for (const piece of ['a', 'ab', '1q', 'pass', 'p@', '((', 'abc1']) {
     isGuessable(piece.repeat(64).slice(0, 128), ['(.*)+$', 'a'.repeat(200), '[x'])

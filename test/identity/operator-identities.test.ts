@@ -7,7 +7,7 @@ const source: IdentitySource = { merchantId: 7, kind: 'collect', by: 'reference'
 
 test('the same source gives the same identity, a UUID of version 4', () => {
   const identity = operatorIdentity(master, source)
-  // Written down once: a release that derives another one pays twice after a restore.
+  // Fixed here: a release that derives another identity would pay twice after a restore.
   expect(identity).toBe('b0b013a8-16f6-4003-b070-d204f1992e68')
   expect(operatorIdentity(new MasterSecret(Buffer.alloc(32, 7)), { ...source })).toBe(identity)
   for (let nth = 0; nth < 200; nth += 1)

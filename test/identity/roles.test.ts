@@ -29,7 +29,7 @@ const change = (statement: string, { memberId, sessionId }: TestMember) =>
   db.owner.query(statement.replace('$member', String(memberId)).replace('$session', String(sessionId)))
 const refused = { code: 'UNAUTHENTICATED' }
 
-test('roles: the owner may all, finance no team, keys or webhooks, the viewer changes nothing', () => {
+test('the owner may do everything, finance no team, keys or webhooks, the viewer changes nothing', () => {
   expect(roleNames).toEqual(['owner', 'admin', 'finance', 'viewer'])
   expect(roles.owner.scopes).toEqual(scopes)
   expect(roles.admin.scopes).toEqual(scopes)
@@ -44,7 +44,7 @@ test('roles: the owner may all, finance no team, keys or webhooks, the viewer ch
   ])
 })
 
-test.each(roleNames)('a session of a member who is %s has what the role gives', async (role: Role) => {
+test.each(roleNames)('a session of a member who is %s has the scopes of the role', async (role: Role) => {
   const member = await makeMember(access, merchantId, role)
   const actor = await enter(member)
   expect(actor).toMatchObject({ merchantId, memberId: member.memberId, role, readsOnly: role === 'viewer' })
@@ -70,14 +70,14 @@ test.each([
   expect(await enter(colleague)).toMatchObject({ role: 'finance' })
 })
 
-test('the database lets the same roles approve', async () => {
+test('the database lets the same roles approve as the table', async () => {
   const { rows } = await db.owner.query<{ role: Role; approves: boolean }>(
     'SELECT role, role_approves(role) AS approves FROM unnest(enum_range(NULL::member_role)) AS role',
   )
   expect(rows).toEqual(roleNames.map((role) => ({ role, approves: roles[role].approves })))
 })
 
-test('who was removed stays so; a merchant keeps its last owner, also of two who leave at once', async () => {
+test('a removed member stays removed; the last owner stays, also when two leave at once', async () => {
   const shop = await makeMerchant(db.database.pool)
   const owners = [
     await makeMember(access, shop.merchantId, 'owner'),
@@ -103,7 +103,7 @@ test('who was removed stays so; a merchant keeps its last owner, also of two who
   await expect(back).rejects.toMatchObject({ code: '23000' })
 })
 
-test('the use of a credential is noted with its address, once a minute', async () => {
+test('the use of a credential is recorded with its address, once a minute', async () => {
   const member = await makeMember(access, merchantId, 'admin')
   const used = async () => {
     const { rows } = await db.owner.query<{ at: Date | null; address: string | null }>(
@@ -135,7 +135,7 @@ test('a session and a key never have the same id: a token names either by the id
   expect(rows).toEqual([{ sequence: "nextval('api_key_id_seq'::regclass)" }])
 })
 
-test('an API key past its day is dead', async () => {
+test('an API key after its last day is dead', async () => {
   const input = { merchantId, name: 'Till', scopes }
   const { apiKeyId } = await createApiKey(db.database.pool, master, input)
   const grant = { merchantId, apiKeyId, apiKeyVersion: 1, scopes, hours: 1 }
@@ -147,7 +147,7 @@ test('an API key past its day is dead', async () => {
   await expect(entered).rejects.toMatchObject(refused)
 })
 
-test('sessions are forgotten a month after their end, letters after three', async () => {
+test('sessions are deleted a month after their end, emails after three', async () => {
   const members = [
     await makeMember(access, merchantId, 'admin'),
     await makeMember(access, merchantId, 'admin'),

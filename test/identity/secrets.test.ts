@@ -25,7 +25,7 @@ afterAll(() => rm(folder, { recursive: true }))
 
 const fingerprint = (master: MasterSecret) => master.callbackSecret.export().toString('hex')
 
-test('ten openings at once make one file, readable by its owner alone, and agree', async () => {
+test('ten openings at once make one file, readable by its owner alone, and one secret', async () => {
   const dataDir = join(folder, 'race')
   const opened = await Promise.all(Array.from({ length: 10 }, () => openMasterSecret(null, dataDir)))
   expect(new Set(opened.map(fingerprint)).size).toBe(1)
@@ -47,7 +47,7 @@ test('a damaged file is refused by name and left as it is', async () => {
   expect(await readFile(path, 'utf8')).toBe('half a sec')
 })
 
-test('a configured secret needs no file, and decides every derived key', async () => {
+test('a configured secret needs no file, and determines every derived key', async () => {
   const configured = (text: string) =>
     openMasterSecret(new Secret(text.repeat(32)), join(folder, 'never-made'))
   const [a, again, b] = await Promise.all([configured('a'), configured('a'), configured('b')])
@@ -76,18 +76,18 @@ test('keys and secrets have the promised form and do not repeat', () => {
   )
 })
 
-test('letters come up equally often: no remainder of 256 by 62 favours the first ones', () => {
+test('all characters are equally frequent: no remainder of 256 by 62 favours the first ones', () => {
   const counts = new Map<string, number>()
-  const letters = Array.from({ length: 4_000 }, () => makeApiKey().slice(3)).join('')
-  for (const letter of letters) counts.set(letter, (counts.get(letter) ?? 0) + 1)
-  const expected = letters.length / 62
+  const characters = Array.from({ length: 4_000 }, () => makeApiKey().slice(3)).join('')
+  for (const character of characters) counts.set(character, (counts.get(character) ?? 0) + 1)
+  const expected = characters.length / 62
   const chiSquare = [...counts.values()].reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0)
   expect(counts.size).toBe(62)
-  // 61 degrees of freedom: beyond 125 once in a million; without redrawing it is about 1,000.
+  // 61 degrees of freedom: above 125 once in a million; without redrawing it is about 1,000.
   expect(chiSquare).toBeLessThan(125)
 })
 
-test('one wrong letter anywhere, or two swapped, is told without looking the secret up', () => {
+test('a key with one wrong character, or two swapped, is recognised without a look into the database', () => {
   const secret = makeApiSecret().reveal()
   for (let at = 3; at < secret.length; at += 1) {
     const other = secret[at] === 'x' ? 'y' : 'x'
@@ -98,7 +98,7 @@ test('one wrong letter anywhere, or two swapped, is told without looking the sec
   ).toBe(false)
 })
 
-test('a secret matches its own hash only, and an unknown key nothing', () => {
+test('a secret matches its own hash only, and an unknown key matches none', () => {
   const master = new MasterSecret(Buffer.alloc(32, 1))
   const secret = makeApiSecret().reveal()
   const stored = { secretHash: hashSecret(secret, master.pepper(currentPepperId)), pepperId: currentPepperId }
@@ -109,19 +109,19 @@ test('a secret matches its own hash only, and an unknown key nothing', () => {
   expect(secretMatches(master, secret, null)).toBe(false)
 })
 
-test('nothing secret is printed, however it is looked at', () => {
+test('no form of printing shows a secret', () => {
   const root = Buffer.from('the-root-of-all-keys-of-32-bytes')
   const master = new MasterSecret(root)
   const secret = makeApiSecret()
-  const shown = [master, { master, secret }].flatMap((value) => [
+  const printed = [master, { master, secret }].flatMap((value) => [
     inspect(value, { depth: 9, showHidden: true, getters: false }),
     JSON.stringify(value),
   ])
   const hidden = [secret.reveal(), root.toString(), root.toString('hex'), root.toString('base64')]
-  for (const text of shown) for (const part of hidden) expect(text).not.toContain(part)
+  for (const text of printed) for (const part of hidden) expect(text).not.toContain(part)
 })
 
-test('what is sealed opens in its own place only, and not after a change', () => {
+test('an encrypted value opens with its own context only, and not after a change', () => {
   const key = new MasterSecret(Buffer.alloc(32, 1)).encryptionKey
   const otherKey = new MasterSecret(Buffer.alloc(32, 2)).encryptionKey
   const encrypted = encrypt(key, Buffer.from('plain'), 'row 1')

@@ -41,7 +41,7 @@ const { altered, claims, header, sign, signAsIs } = openForge(() => ({
   names: { sub: '12', key: 34, kv: 5 },
 }))
 
-test('a token carries the grant, for exactly its hours, and nothing of the secret kind', async () => {
+test('a token carries the grant, for exactly its hours, and no secret', async () => {
   const { token, expiresIn, expiresAt } = await tokens.issueToken(grant)
   const payload = decodeJwt(token)
   expect(decodeProtectedHeader(token)).toEqual({ alg: 'EdDSA', typ: 'at+jwt', kid })
@@ -56,7 +56,7 @@ test('a token carries the grant, for exactly its hours, and nothing of the secre
   expect(expiresAt.getTime()).toBe((payload.exp ?? 0) * 1_000)
 })
 
-test('verifying gives the actor back, the first time and from memory', async () => {
+test('verifying a token gives the actor, the first time and from memory', async () => {
   const { token, expiresAt } = await tokens.issueToken(grant)
   const expected = {
     merchantId: 12,
@@ -75,7 +75,7 @@ test('verifying gives the actor back, the first time and from memory', async () 
   expect(await tokens.verifyToken(token)).toBe(first)
 })
 
-test('a token carries its limits; one whose limits are not understood is refused', async () => {
+test('a token carries its limits; a token with unknown limits is refused', async () => {
   const keyLimits = {
     maxPerPayment: 5_000n,
     maxPerDay: null,
@@ -88,16 +88,16 @@ test('a token carries its limits; one whose limits are not understood is refused
     await expect(tokens.verifyToken(await sign({ keyLimits: strange }))).rejects.toMatchObject(refused)
 })
 
-test('what the altered tokens are altered from is accepted', async () => {
+test('the base of the altered tokens is accepted', async () => {
   for (const token of [await sign(), signAsIs(header())]) {
     expect(await tokens.verifyToken(token)).toMatchObject({ merchantId: 12 })
   }
 })
 
-test.each(Object.entries(altered))('refused: %s', async (_name, make) => {
+test.each(Object.entries(altered))('an altered token is refused: %s', async (_name, make) => {
   const token = await make()
   await expect(tokens.verifyToken(token)).rejects.toMatchObject(refused)
-  // Nor does it get in by being asked for twice.
+  // It is refused the second time as well.
   await expect(tokens.verifyToken(token)).rejects.toMatchObject(refused)
 })
 
@@ -124,7 +124,7 @@ test('a scope that this version does not know allows nothing', async () => {
   expect([...scopes]).toEqual(['pay'])
 })
 
-test('a database that is gone is no refusal', async () => {
+test('a database failure is no refusal', async () => {
   const gone = {
     ...(await openSigningKeys(db.database.pool, master)),
     find: () => Promise.reject(new Error('gone')),
@@ -133,20 +133,22 @@ test('a database that is gone is no refusal', async () => {
 })
 
 test('five processes at their first start make one key and read each other’s tokens', async () => {
-  const fresh = await createTestDatabase()
+  const newDatabase = await createTestDatabase()
   const opened = await Promise.all(
-    Array.from({ length: 5 }, async () => createTokens(await openSigningKeys(fresh.database.pool, master))),
+    Array.from({ length: 5 }, async () =>
+      createTokens(await openSigningKeys(newDatabase.database.pool, master)),
+    ),
   )
-  const { rows } = await fresh.owner.query('SELECT kid FROM signing_key')
+  const { rows } = await newDatabase.owner.query('SELECT kid FROM signing_key')
   expect(rows).toHaveLength(1)
   const { token } = await (opened[0] as Tokens).issueToken(grant)
   for (const each of opened) expect(await each.verifyToken(token)).toMatchObject({ merchantId: 12 })
-  await fresh.drop()
+  await newDatabase.drop()
 })
 
-test('who sees no key, and is overtaken by another process before making one, takes that one', async () => {
-  const fresh = await createTestDatabase()
-  const { pool } = fresh.database
+test('a process that sees no key, and is overtaken before it makes one, takes the other key', async () => {
+  const newDatabase = await createTestDatabase()
+  const { pool } = newDatabase.database
   let statements = 0
   const query = async (text: string, values: unknown[]) => {
     statements += 1
@@ -155,11 +157,11 @@ test('who sees no key, and is overtaken by another process before making one, ta
   }
   const overtaken = await openSigningKeys(Object.create(pool, { query: { value: query } }), master)
   expect(overtaken.current.kid).toBe('k1')
-  expect((await fresh.owner.query('SELECT FROM signing_key')).rowCount).toBe(1)
-  await fresh.drop()
+  expect((await newDatabase.owner.query('SELECT FROM signing_key')).rowCount).toBe(1)
+  await newDatabase.drop()
 })
 
-test('the private key is sealed: its row holds no usable half, and no other row opens it', async () => {
+test('the private key is encrypted: its row alone is useless, and no other row opens it', async () => {
   const { rows } = await db.owner.query('SELECT * FROM signing_key')
   const secret = ourKey.export({ format: 'jwk' }).d ?? ''
   expect(Buffer.from(rows[0].encrypted_private).includes(Buffer.from(secret, 'base64url'))).toBe(false)
@@ -167,7 +169,7 @@ test('the private key is sealed: its row holds no usable half, and no other row 
   expect(() => decrypt(master.encryptionKey, rows[0].encrypted_private, 'k2')).toThrow('authenticate')
 })
 
-test('another master secret is told at the start, and changes nothing', async () => {
+test('another master secret is reported at the start, and changes nothing', async () => {
   const wrong = new MasterSecret(Buffer.alloc(32, 8))
   await expect(openSigningKeys(db.database.pool, wrong)).rejects.toThrow('The master secret does not open')
   const { rowCount } = await db.owner.query('SELECT FROM signing_key')
@@ -181,39 +183,41 @@ function secondLater(): void {
   onTestFinished(() => clock.mockRestore())
 }
 
-test('a key that another process made is found; a retired one is believed for 720 hours', async () => {
-  const fresh = await createTestDatabase()
-  const { pool } = fresh.database
+test('a key that another process made is found; a retired one is valid for 720 hours', async () => {
+  const newDatabase = await createTestDatabase()
+  const { pool } = newDatabase.database
   const early = createTokens(await openSigningKeys(pool, master))
   const { token: old } = await early.issueToken(grant)
-  await fresh.owner.query('UPDATE signing_key SET retired_at = now()')
+  await newDatabase.owner.query('UPDATE signing_key SET retired_at = now()')
   const lateKeys = await openSigningKeys(pool, master)
   expect(lateKeys.current.kid).toBe('k2')
   const late = createTokens(lateKeys)
   const { token } = await late.issueToken(grant)
-  // Names that nobody knows make it look at most once a second; the true one is found by the next look.
+  // Unknown key names cause at most one look at the table a second; the next look finds the new key.
   secondLater()
   await expect(early.verifyToken(await sign({}, { kid: 'k9' }))).rejects.toMatchObject(refused)
   expect(await early.verifyToken(token)).toMatchObject({ merchantId: 12 })
   expect(await late.verifyToken(old)).toMatchObject({ merchantId: 12 })
-  await fresh.owner.query(`UPDATE signing_key SET retired_at = now() - interval '721 hours' WHERE kid = 'k1'`)
+  await newDatabase.owner.query(
+    `UPDATE signing_key SET retired_at = now() - interval '721 hours' WHERE kid = 'k1'`,
+  )
   const last = createTokens(await openSigningKeys(pool, master))
   await expect(last.verifyToken(old)).rejects.toMatchObject(refused)
-  await fresh.drop()
+  await newDatabase.drop()
 })
 
 test('a hundred tokens with invented key names cost one look at the table', async () => {
-  const asked: string[] = []
+  const queries: string[] = []
   const pool: typeof db.database.pool = Object.create(db.database.pool, {
     query: {
       value: (text: string, values: unknown[]) => {
-        asked.push(text)
+        queries.push(text)
         return db.database.pool.query(text, values)
       },
     },
   })
   const watched = createTokens(await openSigningKeys(pool, master))
-  const before = asked.length
+  const before = queries.length
   secondLater()
   const invented = await Promise.all(
     Array.from({ length: 100 }, (_, n) => sign({}, { kid: `invented-${n}` })),
@@ -221,16 +225,16 @@ test('a hundred tokens with invented key names cost one look at the table', asyn
   const outcomes = await Promise.allSettled(invented.map((token) => watched.verifyToken(token)))
   expect(outcomes.every((outcome) => outcome.status === 'rejected')).toBe(true)
   await expect(watched.verifyToken(await sign({}, { kid: 'one-more' }))).rejects.toMatchObject(refused)
-  expect(asked.length - before).toBe(1)
+  expect(queries.length - before).toBe(1)
 })
 
-test('a key sealed for another row does not sign', async () => {
-  const fresh = await createTestDatabase()
+test('a key encrypted for another row does not sign', async () => {
+  const newDatabase = await createTestDatabase()
   const der = ourKey.export({ format: 'der', type: 'pkcs8' })
-  await fresh.owner.query(
+  await newDatabase.owner.query(
     'INSERT INTO signing_key (kid, public_key, encrypted_private) VALUES ($1, $2, $3)',
     ['k1', publicJwk, encrypt(master.encryptionKey, der, 'k7')],
   )
-  await expect(openSigningKeys(fresh.database.pool, master)).rejects.toThrow('k1')
-  await fresh.drop()
+  await expect(openSigningKeys(newDatabase.database.pool, master)).rejects.toThrow('k1')
+  await newDatabase.drop()
 })

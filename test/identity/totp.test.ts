@@ -15,7 +15,7 @@ test.each([
   expect(totpCode(secret, BigInt(Math.floor(second / 30)))).toBe(code)
 })
 
-test('a code counts for its step, the one before and the one after', () => {
+test('a code is valid for its step, the one before and the one after', () => {
   const nowMs = 1_111_111_111_000
   const step = BigInt(Math.floor(nowMs / 30_000))
   const found = [-2n, -1n, 0n, 1n, 2n].map((offset) =>
@@ -24,7 +24,7 @@ test('a code counts for its step, the one before and the one after', () => {
   expect(found).toEqual([null, step - 1n, step, step + 1n, null])
 })
 
-test('what a telephone reads names the merchant and the person', () => {
+test('the address in the QR code names the merchant and the person', () => {
   // RFC 4648, section 10.
   expect(base32(Buffer.from('foobar'))).toBe('MZXW6YTBOI')
   const uri = new URL(totpUri('Épicerie & Fils', 'awa@shop.test', secret))

@@ -25,9 +25,9 @@ afterAll(async () => {
 
 const log = createLog('silent')
 const storeOf = (pool: Pick<pg.Pool, 'query'>) => openWindowStore(pool, log)
-/** So long a window that none ends while a test runs. */
+/** A window so long that none ends while a test runs. */
 const node = (store: WindowStore, max = 20) => new SharedWindow({ name: 'test', max, windowS: 3_600 }, store)
-/** As two nodes, which know nothing of each other. */
+/** Two nodes without knowledge of each other. */
 const nodes = (max = 20): [SharedWindow, SharedWindow] => [
   node(storeOf(db.database.pool), max),
   node(storeOf(otherPool), max),
@@ -35,18 +35,18 @@ const nodes = (max = 20): [SharedWindow, SharedWindow] => [
 const allowedOf = (answers: RateLimitState[]) => answers.filter(({ allowed }) => allowed).length
 const watched = () => {
   const store = storeOf(db.database.pool)
-  const watch = { asked: 0 }
-  const asks: WindowStore = (statement) => {
-    watch.asked += 1
+  const watch = { statements: 0 }
+  const countingStore: WindowStore = (statement) => {
+    watch.statements += 1
     return store(statement)
   }
-  return { watch, asks }
+  return { watch, countingStore }
 }
-/** Lets time pass, for the database and for nodes that know nothing yet. */
+/** Lets time pass, for the database and for nodes that have read nothing yet. */
 const age = (key: string, ms: number) =>
   db.owner.query('UPDATE rate_limit_window SET expire = expire - $2 WHERE key = $1', [`test:${key}`, ms])
 
-test('of 200 that ask two nodes at once exactly 20 are allowed, and each is told what is left', async () => {
+test('of 200 requests to two nodes at once exactly 20 are allowed, each with the rest', async () => {
   for (const name of ['race 1', 'race 2', 'race 3']) {
     const both = nodes()
     const answers = await Promise.all(
@@ -60,7 +60,7 @@ test('of 200 that ask two nodes at once exactly 20 are allowed, and each is told
   }
 })
 
-test('many keys at once, in any order on two nodes, each by its own points', async () => {
+test('many keys at once, in any order on two nodes, are each counted by their own points', async () => {
   const both = nodes(1_000)
   const names = Array.from({ length: 30 }, (_, n) => `crowd ${n}`)
   const uses = [...names, ...names.toReversed(), ...names].flatMap((name, n) =>
@@ -70,12 +70,12 @@ test('many keys at once, in any order on two nodes, each by its own points', asy
   const { rows } = await db.owner.query(
     "SELECT sum(points) FROM rate_limit_window WHERE key LIKE 'test:crowd %'",
   )
-  // Those that wait ask together, and for what was used before: the two nodes have at most as much again.
+  // Waiting callers ask together, with their past use: the two nodes get at most as much again.
   expect(Number(rows[0].sum)).toBeGreaterThanOrEqual(2 * 3 * 60)
   expect(Number(rows[0].sum)).toBeLessThanOrEqual(2 * 2 * 3 * 60)
 })
 
-test('all is there again after the window; its rest is told; what is refused uses nothing', async () => {
+test('all is free after the window; each answer has the rest; a refusal uses nothing', async () => {
   const [one, other] = nodes()
   expect(one.look('back')).toMatchObject({ allowed: true, remaining: 20, resetS: 3_600 })
   expect(await one.take('back', 12)).toEqual({
@@ -98,7 +98,7 @@ test('all is there again after the window; its rest is told; what is refused use
   expect(await nodes()[0].take('back', 20)).toMatchObject({ allowed: true, remaining: 0 })
 })
 
-test('a window ends by the clock of each process, and what it had of it is gone', async () => {
+test('a window ends by the clock of each process, with the count that the process reserved', async () => {
   const one = new SharedWindow({ name: 'second', max: 3, windowS: 1 }, storeOf(db.database.pool))
   for (let left = 2; left >= 0; left -= 1) expect((await one.take('short', 1)).remaining).toBe(left)
   expect(await one.take('short', 1)).toMatchObject({ allowed: false, resetS: 1 })
@@ -106,17 +106,17 @@ test('a window ends by the clock of each process, and what it had of it is gone'
   await eventually(async () => expect(await again()).toBe(true), 5_000)
 })
 
-test('whoever is known to have used up all is refused without a look', async () => {
-  const { watch, asks } = watched()
-  const one = node(asks)
+test('a caller that has used up its window is refused without a statement', async () => {
+  const { watch, countingStore } = watched()
+  const one = node(countingStore)
   for (let n = 0; n < 20; n += 1) await one.take('known', 1)
-  const { asked } = watch
+  const { statements } = watch
   for (let n = 0; n < 50; n += 1) expect((await one.take('known', 1)).allowed).toBe(false)
-  expect(watch.asked).toBe(asked)
+  expect(watch.statements).toBe(statements)
   expect(one.look('known')).toMatchObject({ remaining: 0 })
 })
 
-test('while the database fails or hangs each process counts by itself', async () => {
+test('while the database fails or hangs each process counts alone', async () => {
   let query: WindowStore = () => Promise.reject(new Error('gone'))
   const one = node((statement) => query(statement))
   const alone = await Promise.all(Array.from({ length: 30 }, () => one.take('alone', 1)))
@@ -127,7 +127,7 @@ test('while the database fails or hangs each process counts by itself', async ()
   expect(performance.now() - begun).toBeGreaterThanOrEqual(windowWaitMs - 5)
 })
 
-test('what is over for an hour is forgotten', async () => {
+test('rows are deleted an hour after their window', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout'] })
   try {
     const policy = { name: 'test', max: 20, windowS: 3_600 }
@@ -139,45 +139,45 @@ test('what is over for an hour is forgotten', async () => {
   } finally {
     vi.useRealTimers()
   }
-  const left = async () =>
+  const remainingRows = async () =>
     (await db.owner.query("SELECT key FROM rate_limit_window WHERE key LIKE 'test:%over'")).rows
-  await eventually(async () => expect(await left()).toEqual([{ key: 'test:not over' }]))
+  await eventually(async () => expect(await remainingRows()).toEqual([{ key: 'test:not over' }]))
 })
 
-test('a failing database is told of once, and again when it failed anew', async () => {
-  const told: unknown[] = []
+test('a failing database is logged once, and again at the next failure', async () => {
+  const warnings: unknown[] = []
   let isGone = true
   const pool = {
     query: () => (isGone ? Promise.reject(new Error('gone')) : Promise.resolve({ rows: [] })),
   } as unknown as pg.Pool
-  const store = openWindowStore(pool, { warn: (...line: unknown[]) => told.push(line) } as never)
+  const store = openWindowStore(pool, { warn: (...line: unknown[]) => warnings.push(line) } as never)
   const ask = () => store({ text: '' }).catch(() => {})
   await ask()
   await ask()
-  expect(told).toHaveLength(1)
+  expect(warnings).toHaveLength(1)
   isGone = false
   await ask()
   isGone = true
   await ask()
-  expect(told).toHaveLength(2)
+  expect(warnings).toHaveLength(2)
 })
 
-test('who asks again and again is given in advance what it used before, and no more in all', async () => {
-  const { watch, asks } = watched()
-  const one = node(asks, 1_000)
+test('a steady caller reserves its past use in advance, and gets no more in all', async () => {
+  const { watch, countingStore } = watched()
+  const one = node(countingStore, 1_000)
   const [, other] = nodes(1_000)
   let allowed = 0
-  const left: number[] = []
+  const remainders: number[] = []
   for (let uses = 0; ; uses += 1) {
     const state = await one.take('steady', 1)
     if (!state.allowed) break
-    left.push(state.remaining)
+    remainders.push(state.remaining)
     allowed += 1
     if (uses % 10 === 0) allowed += allowedOf([await other.take('steady', 1)])
   }
   expect(allowed).toBeLessThanOrEqual(1_000)
-  // What the other node was given in advance it has still.
+  // The other node still has its reserved part.
   expect(allowed).toBeGreaterThan(890)
-  expect(watch.asked).toBeLessThan(30)
-  expect(left).toEqual(left.toSorted((a, b) => b - a))
+  expect(watch.statements).toBeLessThan(30)
+  expect(remainders).toEqual(remainders.toSorted((a, b) => b - a))
 })

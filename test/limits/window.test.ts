@@ -22,7 +22,7 @@ const hitsOf = async (name: string): Promise<unknown[]> => {
   ])
   return rows[0]?.hits ?? []
 }
-/** Lets time pass: everything under this name happened so much earlier. */
+/** Lets time pass: every use under this name moves so far into the past. */
 const age = (name: string, ms: number) =>
   db.owner.query(
     `UPDATE rate_limit
@@ -60,7 +60,7 @@ test('the 21st is refused until the first has left the window, to the second', a
   expect(await takeHit(otherPool, 'edge', policy)).toMatchObject({ allowed: true, remaining: 19 })
 })
 
-test('the window slides: what was taken late counts on after what was taken early is free', async () => {
+test('the window slides: late uses count on after early ones are free', async () => {
   const small = { max: 3, windowMs: 60_000 }
   await takeHit(otherPool, 'slide', small)
   await age('slide', 40_000)
@@ -95,7 +95,7 @@ test('names do not share their hits', async () => {
   expect(await takeHit(otherPool, 'mine', one)).toMatchObject({ allowed: false })
 })
 
-test('the sweep forgets the names that were quiet for a window, and no other', async () => {
+test('the sweep deletes the names without use for a window, and no other', async () => {
   const one = { max: 1, windowMs: 60 * 60_000 }
   for (const name of ['quiet', 'quiet and refused', 'busy']) await takeHit(otherPool, name, one)
   await takeHit(otherPool, 'quiet and refused', one)
@@ -113,7 +113,7 @@ test('the sweep forgets the names that were quiet for a window, and no other', a
   expect(await sweepRateLimits(db.database.pool)).toBe(0)
 })
 
-test('headers name the policy, what is left and when; Retry-After only after a refusal', () => {
+test('headers name the policy, the remaining count and the time; Retry-After only after a refusal', () => {
   const allowed = { allowed: true, limit: 20, windowS: 900, remaining: 3, resetS: 120 }
   expect(rateLimitHeaders('auth', allowed)).toEqual({
     'RateLimit-Policy': '"auth";q=20;w=900',

@@ -11,13 +11,13 @@ const production = {
 const server = { SMTP_URL: 'smtp://mail.example', MAIL_FROM: 'Shop <shop@pay.example>' }
 
 test.each<[string, Record<string, string>, number]>([
-  ['production without SMTP_URL says at the start that no letter leaves', production, 1],
-  ['production with a mail server says nothing', { ...production, ...server }, 0],
-  ['a sandbox keeps its letters and says nothing', {}, 0],
+  ['production without SMTP_URL logs at the start that no email is sent', production, 1],
+  ['production with a mail server logs nothing', { ...production, ...server }, 0],
+  ['a sandbox keeps its emails and logs nothing', {}, 0],
 ])('%s', (_what, environment, lines) => {
-  const said: string[] = []
-  const log = { warn: (line: string) => said.push(line) } as unknown as Parameters<typeof openMailer>[1]
+  const logged: string[] = []
+  const log = { warn: (line: string) => logged.push(line) } as unknown as Parameters<typeof openMailer>[1]
   openMailer(readConfig(environment).mail, log)
-  expect(said).toHaveLength(lines)
-  for (const line of said) expect(line).toContain('SMTP_URL is not set')
+  expect(logged).toHaveLength(lines)
+  for (const line of logged) expect(line).toContain('SMTP_URL is not set')
 })

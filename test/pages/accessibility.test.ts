@@ -7,16 +7,19 @@ import { eventually } from '../kit/eventually.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
 import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
 
-/** Every page that the public sees: light, axe-core finds nothing, nothing sticks out, pictures are kept. */
+/**
+ * Every page that the public sees: it is light, axe-core finds nothing, nothing overflows; screenshots are
+ * kept.
+ */
 let service: TestApp
 let browser: TestBrowser
 let page: Page
 let axe: string
-/** Addresses of links, by what they are. */
+/** Addresses of links, by kind. */
 let links: Record<'fixed' | 'typed' | 'closed' | 'long', string>
 
-/** What every page looks like, for whoever wants to see it; git ignores the folder. */
-const pictures = join(import.meta.dirname, '../../node_modules/.cache/merchant-payments/screenshots')
+/** Screenshots of every page, for a look by hand; git ignores the folder. */
+const screenshots = join(import.meta.dirname, '../../node_modules/.cache/merchant-payments/screenshots')
 
 async function attempt(phone: string, operator = '', link = links.fixed, amount = '5000'): Promise<string> {
   const body = new URLSearchParams({ amount, phone, operator })
@@ -33,7 +36,7 @@ async function mistakes(): Promise<void> {
   await page.locator('form button').click()
   await page.locator('#amount-problem').waitFor()
 }
-/** Of what is paid and then taken back the page may show the receipt first: that one waits for nothing. */
+/** A payment that is paid and then taken back may first show the receipt, a page without live waiting. */
 async function reversed(): Promise<void> {
   await goTo(await attempt('70400001'))
   const title = async () => {
@@ -77,7 +80,7 @@ describe.skipIf(cannotLook)('every page', () => {
       startTestApp(),
       openBrowser({ width: 360, javaScript: true }),
       readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8'),
-      mkdir(pictures, { recursive: true }),
+      mkdir(screenshots, { recursive: true }),
     ])
     const [{ token }, { token: other }] = await Promise.all([
       service.merchant('Atelier Sogoniko'),
@@ -123,11 +126,14 @@ describe.skipIf(cannotLook)('every page', () => {
       expect(await page.evaluate(colorScheme === 'light' ? violations : colours)).toEqual([])
       for (const width of [360, 1280]) {
         await page.setViewportSize({ width, height: 640 })
-        await page.screenshot({ path: join(pictures, `${name}-${colorScheme}-${width}.png`), fullPage: true })
+        await page.screenshot({
+          path: join(screenshots, `${name}-${colorScheme}-${width}.png`),
+          fullPage: true,
+        })
       }
     }
     await page.setViewportSize({ width: 320, height: 640 })
-    // An amount is one line, however large.
+    // An amount is on one line, however large.
     const sums = await page.evaluate(`[...document.querySelectorAll('.sum')]
       .map(({ offsetHeight, scrollWidth, clientWidth }) => [offsetHeight < 50, scrollWidth <= clientWidth])`)
     for (const fits of sums as boolean[][]) expect(fits).toEqual([true, true])
@@ -137,12 +143,12 @@ describe.skipIf(cannotLook)('every page', () => {
 
 const found = `({ violations }) =>
   violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' '))`
-/** WCAG 2.0 to 2.2, whose size of targets is to be asked for, and what axe-core calls good practice. */
+/** WCAG 2.0 to 2.2, the rule on target size, which is off by default, and axe-core's best practices. */
 const violations = `axe.run({ rules: { 'target-size': { enabled: true } } }).then(${found})`
-/** All that differs in the dark. */
+/** The rules that depend on the dark colours. */
 const colours = `axe.run({ runOnly: ['color-contrast'] }).then(${found})`
 
-/** The page and all that it loads, kept or not, uncompressed; and scripts that stand in it. */
+/** The page and all files that it loads, cached or not, uncompressed; and its inline scripts. */
 const weight = `({
   bytes: performance.getEntries().reduce((sum, { decodedBodySize = 0 }) => sum + decodedBodySize, 0),
   inline: Array.from(document.querySelectorAll('script:not([src])'), ({ text }) => text),

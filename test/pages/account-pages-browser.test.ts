@@ -5,13 +5,13 @@ import { inviteAsPlatform } from '../../src/resources/team/invite.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
 
-/** Somebody who got a letter, with the smallest of telephones or a keyboard alone, in real Chromium. */
+/** A person with an email, on the smallest phone or with a keyboard alone, in real Chromium. */
 let service: TestApp
 let shop: TestMerchant
 let browser: TestBrowser
 let people = 0
 
-/** What an invitation proves, and what it was sent to. */
+/** An invited person: the address, and the token of the invitation. */
 async function invited() {
   people += 1
   const email = `awa${people}.a-very-long-name-in-front-of-the-at-sign@a-shop-with-a-long-name.test`
@@ -25,7 +25,7 @@ async function open(path: string): Promise<Page> {
 }
 const widthOf = (page: Page) => page.evaluate('document.documentElement.scrollWidth')
 const focused = (page: Page) => page.evaluate('document.activeElement.id || document.activeElement.role')
-/** Types both fields and sends them, without a mouse, from wherever the cursor is. */
+/** Types both fields and submits them, without a mouse, from the current focus. */
 async function fill(page: Page, first: string, second: string) {
   await page.locator('#password').focus()
   await page.keyboard.press('ControlOrMeta+A')
@@ -57,7 +57,7 @@ describe.skipIf(cannotLook)('at 320 pixels', () => {
     await service.close()
   })
 
-  test('somebody joins by the keyboard alone, after mistakes that are told beside the fields', async () => {
+  test('a person joins by the keyboard alone, after mistakes that are shown beside the fields', async () => {
     const { token } = await invited()
     const page = await open(`/join#${token}`)
     expect(await page.locator('html').getAttribute('lang')).toBe('fr')
@@ -84,7 +84,7 @@ describe.skipIf(cannotLook)('at 320 pixels', () => {
     await page.close()
   })
 
-  test('a used letter is told in words; the other language keeps what the letter proves', async () => {
+  test('a used link is explained in words; the other language keeps the token of the email', async () => {
     const page = await open('/reset-password#used')
     await page.locator('#other').press('Enter')
     await page.waitForURL('**/reset-password?lang=en#used')
@@ -96,7 +96,7 @@ describe.skipIf(cannotLook)('at 320 pixels', () => {
     await page.close()
   })
 
-  test('the mail of the sandbox leads to where somebody joins', async () => {
+  test('the mail page of the sandbox leads to the page where a person joins', async () => {
     const { email, token } = await invited()
     const shown = async () => (await fetch(`${service.url}/mail`)).text()
     await eventually(async () => expect(await shown()).toContain(email))

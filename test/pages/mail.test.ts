@@ -3,7 +3,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { startTestApp, type TestApp } from '../kit/app.ts'
 
-// Who reads the letters of a sandbox: they hold links by which a person signs in.
+// Access to the emails of a sandbox: they hold links by which a person signs in.
 
 let local: TestApp
 let proxied: TestApp
@@ -12,29 +12,29 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all([local.close(), proxied.close()]))
 
-const stranger = '203.0.113.7'
+const remoteAddress = '203.0.113.7'
 
 async function statusAt(url: string, headers: Record<string, string> = {}): Promise<number> {
   const [mail, home] = await Promise.all(['/mail', '/'].map((path) => fetch(url + path, { headers })))
-  // The first page leads there only where it may be read.
+  // The first page links to the emails only where they may be read.
   expect((await home?.text())?.includes('href="/mail"')).toBe(mail?.status === 200)
   return mail?.status ?? 0
 }
 
-describe('the letters of a sandbox', () => {
+describe('the emails of a sandbox', () => {
   test('are read on the same machine', async () => {
     expect(await statusAt(local.url)).toBe(200)
   })
 
-  test('are not there for the client behind a trusted proxy, but for one on this machine', async () => {
-    expect(await statusAt(proxied.url, { 'X-Forwarded-For': stranger })).toBe(404)
-    expect(await statusAt(proxied.url, { 'X-Forwarded-For': `127.0.0.1, ${stranger}` })).toBe(404)
+  test('are refused to a client behind a trusted proxy, but not to one on this machine', async () => {
+    expect(await statusAt(proxied.url, { 'X-Forwarded-For': remoteAddress })).toBe(404)
+    expect(await statusAt(proxied.url, { 'X-Forwarded-For': `127.0.0.1, ${remoteAddress}` })).toBe(404)
     expect(await statusAt(proxied.url, { 'X-Forwarded-For': 'unknown' })).toBe(404)
     expect(await statusAt(proxied.url, { 'X-Forwarded-For': '127.0.0.1' })).toBe(200)
   })
 
   test.each(['X-Forwarded-For', 'X-Real-IP', 'Forwarded', 'Via'])(
-    'are not there through a proxy on this machine that is not trusted (%s)',
+    'are refused through a proxy on this machine that is not trusted (%s)',
     async (name) => {
       expect(await statusAt(local.url, { [name]: '127.0.0.1' })).toBe(404)
     },
@@ -45,7 +45,7 @@ describe('the letters of a sandbox', () => {
     ['[::1]:3000', 200],
     ['sandbox.example', 404],
     ['127.0.0.1.sandbox.example', 404],
-  ])('are not there under a name that a web page pointed at this machine (%s: %i)', async (host, status) => {
+  ])('are refused under a name that a web page pointed at this machine (%s: %i)', async (host, status) => {
     const [answer] = (await once(get(`${local.url}/mail`, { headers: { host } }), 'response')) as [
       IncomingMessage,
     ]
@@ -53,8 +53,8 @@ describe('the letters of a sandbox', () => {
     expect(answer.statusCode).toBe(status)
   })
 
-  test('the refusal is that of any unknown path', async () => {
-    const answer = await fetch(`${proxied.url}/mail`, { headers: { 'X-Forwarded-For': stranger } })
+  test('are refused like an unknown path', async () => {
+    const answer = await fetch(`${proxied.url}/mail`, { headers: { 'X-Forwarded-For': remoteAddress } })
     expect(await answer.json()).toMatchObject({ success: false, request_id: expect.any(String) })
   })
 
@@ -65,6 +65,6 @@ describe('the letters of a sandbox', () => {
     ])
     onTestFinished(() => Promise.all([open.close(), shown.close()]).then(() => {}))
     expect(await statusAt(open.url)).toBe(404)
-    expect(await statusAt(shown.url, { 'X-Forwarded-For': stranger })).toBe(200)
+    expect(await statusAt(shown.url, { 'X-Forwarded-For': remoteAddress })).toBe(200)
   })
 })

@@ -4,7 +4,7 @@ import { linkFactors } from '../../src/limits/request-limits.ts'
 import { prompts } from '../../src/resources/payment-links/pay.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
 
-// How often a link is looked at and asks: thousands share an address, and nobody is pestered.
+// The limits of views and prompts of a link: thousands share an address, and no phone is prompted too often.
 
 const perMinute = 1
 const perPhone = 2
@@ -27,7 +27,7 @@ async function link(more: object = {}): Promise<string> {
 }
 
 let addresses = 0
-/** Somebody behind an address that nobody else has. */
+/** A visitor with an address of its own. */
 function visitor() {
   addresses += 1
   const headers = { 'X-Forwarded-For': `198.51.100.${addresses}` }
@@ -51,11 +51,11 @@ const statuses = (answers: { status: number }[]) =>
 const times = <T>(count: number, act: (n: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, n) => act(n)))
 
-test('an address may look a hundred times as often as it may ask another public route', async () => {
+test('an address may view a link a hundred times as often as it may call another public route', async () => {
   const [address, one] = [await link(), visitor()]
   const most = perMinute * linkFactors.views
   const answers = []
-  // Few at once: nobody is to be turned away because the machine is busy.
+  // Few at once: no request may be refused because the machine is busy.
   while (answers.length < most + 10) answers.push(...(await times(10, () => one.look(address))))
   expect(statuses(answers)).toEqual([...Array(most).fill(200), ...Array(10).fill(429)])
   const refused = answers.find(({ status }) => status === 429)
@@ -63,7 +63,7 @@ test('an address may look a hundred times as often as it may ask another public 
   expect(Number(refused?.headers.get('retry-after'))).toBeLessThanOrEqual(60)
   expect(refused?.headers.get('ratelimit-policy')).toBe(`"views";q=${most};w=60`)
   expect((await visitor().look(address)).status).toBe(200)
-  // Who has looked enough can pay all the same.
+  // An address that has used up its views can still pay.
   expect((await one.send(address, '70000001')).status).toBe(303)
 })
 
@@ -76,7 +76,7 @@ test('forms of an address are counted apart, over all links', async () => {
   expect((await visitor().send(first, '70000031')).status).toBe(303)
 })
 
-test('a link asks so many in a minute, whoever sends the forms; one more keeps what was typed', async () => {
+test('a link sends a limited number of prompts a minute; one more form keeps its fields', async () => {
   const address = await link()
   const most = perMinute * linkFactors.prompts
   const answers = await times(most + 1, (n) => visitor().send(address, `700000${40 + n}`))
@@ -87,7 +87,7 @@ test('a link asks so many in a minute, whoever sends the forms; one more keeps w
   expect((await visitor().send(await link(), '70000039')).status).toBe(303)
 })
 
-test('a telephone that does not pay is left alone for a while, whichever link asks', async () => {
+test('a phone that does not pay gets no prompt for a while, by any link', async () => {
   const [first, second] = [await link(), await link()]
   const answers = await times(perPhone + 3, (n) => visitor().send(n % 2 ? first : second, '70090070'))
   expect(statuses(answers)).toEqual([...Array(perPhone).fill(303), 429, 429, 429])
@@ -103,7 +103,7 @@ test('a telephone that does not pay is left alone for a while, whichever link as
   expect((await visitor().send(first, '70090070')).status).toBe(303)
 })
 
-test('over a day it is asked four times as often at most', async () => {
+test('over a day a phone gets four times as many prompts at most', async () => {
   const address = await link()
   const phone = '70090080'
   for (let window = 0; window < prompts.dayFactor; window += 1) {
@@ -117,7 +117,7 @@ test('over a day it is asked four times as often at most', async () => {
   expect((await visitor().send(address, phone)).status).toBe(303)
 })
 
-test('what was paid does not count, and the same form leads to its attempt again', async () => {
+test('a paid attempt does not count, and the same form leads to its attempt again', async () => {
   const address = await link()
   for (let n = 0; n < perPhone * 2; n += 1) {
     const { location } = await visitor().send(address, '70000091')
@@ -131,12 +131,12 @@ test('what was paid does not count, and the same form leads to its attempt again
   expect([again.status, again.location]).toEqual([303, first.location])
 })
 
-test('places are held until their attempts end, and ten minutes at most', async () => {
+test('attempts hold their slots until they end, and ten minutes at most', async () => {
   const most = perMinute * linkFactors.prompts
   const [address, silent] = [await link({ usage_limit: most }), await link({ usage_limit: 1 })]
   const look = async (url: string) => (await visitor().look(url)).status
   const advance = async (minutes: number) => service.app.services.sandbox?.advanceClock(minutes * 60_000)
-  // Nobody answers: the operator closes those prompts after five minutes, and the other one never.
+  // No customer answers: the operator closes those prompts after five minutes, and never the other one.
   expect(statuses(await times(most, (n) => visitor().send(address, `701005${10 + n}`)))).not.toContain(429)
   expect((await visitor().send(silent, '70110001')).status).toBe(303)
   expect([await look(address), await look(silent)]).toEqual([429, 429])
@@ -144,7 +144,7 @@ test('places are held until their attempts end, and ten minutes at most', async 
   expect(await look(address)).toBe(429)
   await advance(2)
   await eventually(async () => expect(await look(address)).toBe(200))
-  // It may still be paid, until its own end; its place is for others by then.
+  // It may still be paid, until its own end; its slot is free by then.
   expect(await look(silent)).toBe(429)
   await advance(4)
   expect(await look(silent)).toBe(200)

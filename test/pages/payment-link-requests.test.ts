@@ -4,7 +4,7 @@ import { lateWatchMaxMs } from '../../src/http/pages/payment-stream.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
-// The pages of payment links as they leave the service, and the forms that come in.
+// The pages of payment links as the service sends them, and the forms that it receives.
 
 let service: TestApp
 let shop: TestMerchant
@@ -34,7 +34,7 @@ async function attempts(address: string): Promise<number> {
 }
 const token = () => crypto.randomUUID().replaceAll('-', '')
 
-test('of 20 who pay at once by a link for one, one is asked; the others hear how long to wait', async () => {
+test('of 20 payers at once by a link for one, one is prompted; the others read when to retry', async () => {
   const address = await link({ usage_limit: 1 })
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, i) => send(address, { phone: `700900${10 + i}` })),
@@ -64,7 +64,7 @@ test('a form sent twice, also at once, is one attempt; with another number it is
   expect(other.location).not.toBe(first.location)
 })
 
-test('of a link for one the same form leads to its attempt again', async () => {
+test('by a link for one payment the same form leads to its attempt again', async () => {
   const address = await link({ usage_limit: 1 })
   const fields = { phone: '70090003', token: token() }
   const answers = await Promise.all(Array.from({ length: 5 }, () => send(address, fields)))
@@ -77,7 +77,7 @@ test.each([
   ['a neighbour', { 'sec-fetch-site': 'same-site' }],
   ['an older browser on another site', { origin: 'https://elsewhere.example' }],
   ['nobody knows where', { origin: 'null' }],
-])('a form from %s asks nobody, and is shown instead', async (_name, headers) => {
+])('a form from %s sends no prompt, and is shown instead', async (_name, headers) => {
   const address = await link()
   const { status, text } = await send(address, { phone: '70000001' }, headers)
   expect(status).toBe(403)
@@ -94,7 +94,7 @@ test.each([
   [{ amount: '12,5', phone: '70000001' }, 'Saisissez un montant'],
   [{ amount: '-5000', phone: '70000001' }, 'Saisissez un montant'],
   [{ amount: '', phone: '\u0000' }, 'Saisissez un montant'],
-])('%o is answered with %s', async (fields, words) => {
+])('the form %o is answered with %s', async (fields, words) => {
   const address = await link({ amount: undefined })
   const { status, text } = await send(address, fields)
   expect(text).toContain(words)
@@ -103,7 +103,7 @@ test.each([
   expect(await attempts(address)).toBe(0)
 })
 
-test('nobody is led to where an address says', async () => {
+test('no redirect follows an address in the query', async () => {
   const address = await link()
   const elsewhere = 'return_url=https://evil.example&next=//evil.example&lang=//evil.example'
   const { location } = await send(`${address}?${elsewhere}`, {
@@ -114,7 +114,7 @@ test('nobody is led to where an address says', async () => {
   expect((await send(`${service.url}/l//evil.example`, { phone: '70000001' })).location).toBeNull()
 })
 
-test('an amount that changed meanwhile is shown before anybody is asked', async () => {
+test('a changed amount is shown before a prompt is sent', async () => {
   const address = await link()
   const { status, text } = await send(address, { phone: '70000001', amount: '4000' })
   expect(status).toBe(409)
@@ -129,7 +129,7 @@ test('a form that is too large is refused', async () => {
 })
 
 test.each(['/l/none', '/l/%00', '/l/%ff%fe', '/l/UPPER', '/l/none/mp_1', `/l/none/mp_${'0'.repeat(32)}`])(
-  '%s is 404 in words',
+  'the page %s is a 404 in words',
   async (path) => {
     const response = await fetch(service.url + path)
     expect(response.status).toBe(404)
@@ -143,7 +143,7 @@ test.each([
   ['bm,en;q=0.2,fr;q=0.8', 'fr'],
   ['de', 'fr'],
   ['*', 'fr'],
-])('a browser that wishes %s is answered in %s', async (wished, language) => {
+])('a browser that prefers %s is answered in %s', async (wished, language) => {
   const response = await fetch(await link(), { headers: { 'Accept-Language': wished } })
   expect(await response.text()).toContain(`<html lang="${language}">`)
 })
@@ -165,7 +165,7 @@ test.each([
   ['70010001', ['Vous avez refusé ce paiement.', 'You declined this payment.']],
   ['70030001', ['Votre numéro n’a pas de compte', 'Your number has no account']],
   ['70060001', ['Le code que vous avez saisi est incorrect.', 'The code that you entered is wrong.']],
-])('a payer whose number is %s is told why in the second person', async (phone, words) => {
+])('a payer whose number is %s reads the reason in the second person', async (phone, words) => {
   const address = await link()
   const { location } = await send(address, { phone })
   const page = `${address}/${location?.split('/').at(-1)}`
@@ -174,7 +174,7 @@ test.each([
     expect(await (await fetch(`${page}?lang=${language}`)).text()).toContain(words[place])
 })
 
-test('a page that said that a payment failed listens for late money, but not for ever', async () => {
+test('the page of a failed payment waits for late money, but not for ever', async () => {
   const address = await link()
   const { location } = await send(address, { phone: '70020001' })
   const page = `${address}/${location?.split('/').at(-1)}`
@@ -190,7 +190,7 @@ test('a page that said that a payment failed listens for late money, but not for
   await eventually(() => expect([...service.app.services.streams.keys()]).toEqual([]))
 })
 
-test('each reader has a form of its own, which says at once what has changed', async () => {
+test('each reader gets a form of its own, and at once every change', async () => {
   const body = { title: 'Cours', amount: 5_000 }
   const { body: made } = await service.rest('POST', '/payment-links', { token: shop.token, body })
   const address = `${service.url}/l/${made.data.url_slug}`
@@ -213,7 +213,7 @@ test('each reader has a form of its own, which says at once what has changed', a
   expect((await fetch(address)).status).toBe(410)
 })
 
-test('the head of a page alone tells its length; a method that no page knows finds none', async () => {
+test('a HEAD request gives the length of a page; an unknown method finds no page', async () => {
   const address = await link({ title: 'Élève' })
   const whole = await fetch(address)
   const length = (await whole.arrayBuffer()).byteLength
@@ -223,7 +223,7 @@ test('the head of a page alone tells its length; a method that no page knows fin
   expect((await fetch(address, { method: 'PUT' })).status).toBe(404)
 })
 
-test('a page with all it loads is below 30 KB; what it loads is kept for ever', async () => {
+test('a page with all its files is below 30 KB; the files are cached for ever', async () => {
   const page = await (await fetch(await link())).text()
   expect(page).not.toMatch(/<style|<script>|style="|onclick/)
   const files = [...page.matchAll(/(?:href|src)="\.\.\/(assets\/[^"]+)"/g)].map(([, path]) => path)
@@ -239,7 +239,7 @@ test('a page with all it loads is below 30 KB; what it loads is kept for ever', 
   expect(bytes).toBeLessThan(30_000)
 })
 
-test('an operator that is down is marked; a form for it keeps what was typed', async () => {
+test('an operator that is down is marked; a form for it keeps its fields', async () => {
   const outage = (mode: string) =>
     fetch(`${service.simulator.url}/_sim/outage`, {
       method: 'POST',
@@ -264,7 +264,7 @@ test('an operator that is down is marked; a form for it keeps what was typed', a
   await outage('none')
 })
 
-test('pages of one address that wait live are bounded; one more is told to ask again', async () => {
+test('live pages of one address are bounded; one more is asked to retry', async () => {
   const address = await link()
   const { location } = await send(address, { phone: '70090009' })
   const live = `${address}/${location?.split('/').at(-1)}/live`

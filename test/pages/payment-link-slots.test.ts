@@ -3,8 +3,8 @@ import { eventually } from '../kit/eventually.ts'
 import { openFixture } from '../kit/fixture.ts'
 import type { TestMerchant } from '../kit/app.ts'
 
-// A link's places, within production's limits: one stranger cannot use them up, and an attempt holds its
-// place for ten minutes at most.
+// The slots of a link, within production's limits: one visitor cannot use them up, and an attempt holds its
+// slot for ten minutes at most.
 
 const fixture = await openFixture({
   RATE_LIMIT_PUBLIC: '60',
@@ -48,7 +48,7 @@ const pay = ({ url }: Link, from: string, phone: string) =>
   ask(url, from, { method: 'POST', body: new URLSearchParams({ amount: '5000', phone }) })
 
 let numbers = 0
-/** A telephone whose owner never answers, and one that pays at once. */
+/** A phone that never answers its prompt, and one that pays at once. */
 const silent = () => `7011${String((numbers += 1)).padStart(4, '0')}`
 const paying = () => `700000${String((numbers += 1) % 100).padStart(2, '0')}`
 
@@ -62,7 +62,7 @@ const countOf = (answers: readonly { status: number }[]) => {
 }
 const times = <T>(count: number, act: () => Promise<T>) => Promise.all(Array.from({ length: count }, act))
 
-test('one address with 40 telephones takes 4 of 40 places, and 40 others pay', async () => {
+test('one address with 40 phones takes 4 of 40 slots, and 40 others pay', async () => {
   const forty = await link(40)
   const tries = await times(40, () => pay(forty, thief, silent()))
   expect(countOf(tries)).toEqual({ 303: 4, 429: 36 })
@@ -71,7 +71,7 @@ test('one address with 40 telephones takes 4 of 40 places, and 40 others pay', a
   expect(refused?.text).toContain('ou réessayez dans 10 min.')
   expect(refused?.retryAfterS).toBeGreaterThan(9 * 60)
   expect(await availability(forty)).toBe('open')
-  // The form is there for everybody, the stranger too.
+  // Every visitor sees the form, the first address too.
   expect((await look(forty, thief)).status).toBe(200)
   expect(countOf(await times(36, () => pay(forty, visitor(), paying())))).toEqual({ 303: 36 })
   await eventually(async () => expect((await usesOf(forty)).used).toBe(36))
@@ -104,15 +104,15 @@ async function usesOf({ id }: Link): Promise<{ used: number; open: number }> {
   return rows[0] ?? { used: -1, open: -1 }
 }
 
-test('a link without a limit asks 100 telephones of one address at a time', async () => {
+test('a link without a limit prompts 100 phones of one address at a time', async () => {
   const any = await link()
   expect(countOf(await times(104, () => pay(any, thief, silent())))).toEqual({ 303: 100, 429: 4 })
   expect((await pay(any, visitor(), silent())).status).toBe(303)
-  // The same people at another link are others.
+  // The same address has slots of its own at another link.
   expect((await pay(await link(), thief, silent())).status).toBe(303)
 })
 
-test('who paid or refused makes room for the next one of that address', async () => {
+test('a payer who paid or refused frees the slot for the next payer of that address', async () => {
   const many = await link(30)
   for (let n = 1; n <= 6; n += 1) {
     expect((await pay(many, thief, paying())).status).toBe(303)
@@ -121,10 +121,10 @@ test('who paid or refused makes room for the next one of that address', async ()
   expect(countOf(await times(4, () => pay(many, thief, silent())))).toEqual({ 303: 3, 429: 1 })
 })
 
-test('a small link lets three of an address try at a time', async () => {
+test('a small link lets three payers of an address try at a time', async () => {
   const ten = await link(10)
   expect(countOf(await times(5, () => pay(ten, thief, silent())))).toEqual({ 303: 3, 429: 2 })
-  // Of IPv6 a network of 64 bits is one address.
+  // The 64-bit network of an IPv6 address counts as one address.
   const network = (host: number) => `2001:db8:1:2::${host}`
   expect(countOf(await Promise.all([1, 2, 3, 4].map((host) => pay(ten, network(host), silent()))))).toEqual({
     303: 3,
@@ -132,7 +132,7 @@ test('a small link lets three of an address try at a time', async () => {
   })
 })
 
-test('no address is kept in the clear, and none longer than it counts', async () => {
+test('no address is stored in the clear, and none longer than it counts', async () => {
   const one = await link(30)
   await pay(one, '192.0.2.77', silent())
   const kept = async () => {

@@ -5,7 +5,7 @@ import { formatXof } from '../../src/shared/money.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
 
-/** Somebody pays by a link, with a telephone of 320 pixels, in real Chromium. */
+/** A person pays by a link, with a phone of 320 pixels, in real Chromium. */
 let service: TestApp
 let shop: TestMerchant
 let browser: TestBrowser
@@ -75,7 +75,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await page.close()
   })
 
-  test('a refusal is told in the words of the payer, and leads to another try', async () => {
+  test('shows a refusal in words for the payer, and offers another try', async () => {
     const page = await open(await link({ amount: 5_000 }))
     await send(page, '70 02 00 01')
     await titled(page, 'Le paiement n’a pas abouti')
@@ -86,7 +86,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await page.close()
   })
 
-  test('a prompt that expires ends the page that waits', async () => {
+  test('ends its waiting page when the prompt expires', async () => {
     const page = await open(await link({ amount: 5_000 }))
     await send(page, '70 10 01 01')
     await titled(page, 'Confirmez sur votre téléphone')
@@ -96,11 +96,11 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await page.close()
   })
 
-  test('late money turns the page that said failed to the receipt; what is given back says so', async () => {
+  test('turns a failed page to the receipt by late money, and shows a reversal', async () => {
     const [once, other] = await Promise.all([link({ amount: 5_000, usage_limit: 1 }), link({ amount: 700 })])
     const [late, back] = await Promise.all([open(`${once}?lang=en`), open(`${other}?lang=en`)])
     const advance = async (ms: number) => service.app.services.sandbox?.advanceClock(ms)
-    // Confirmed after 25 hours, when it has been over for one.
+    // Confirmed after 25 hours, one hour after its expiry.
     await send(late, '70 12 00 01')
     await titled(late, 'Confirm on your telephone')
     await advance(24 * hour)
@@ -125,7 +125,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await Promise.all([late.close(), back.close()])
   })
 
-  test('who cancels at the page of OperatorB hears so here, in the language chosen', async () => {
+  test('says so here when the payer cancels at the page of OperatorB, in the chosen language', async () => {
     const page = await open(await link({ amount: 5_000 }))
     await page.getByRole('link', { name: 'English' }).click()
     await page.waitForURL('**?lang=en')
@@ -145,7 +145,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await page.close()
   })
 
-  test('mistakes stand beside their fields and keep what was typed; keys alone are enough', async () => {
+  test('shows mistakes beside their fields, keeps the typed text, and needs no mouse', async () => {
     const page = await open(await link({ title: 'Don libre' }))
     const { keyboard } = page
     await page.locator('#amount').focus()
@@ -177,7 +177,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await page.close()
   })
 
-  test('without JavaScript it is paid as well: the page asks again by itself', async () => {
+  test('is paid without JavaScript as well: the page reloads by itself', async () => {
     const page = await withoutScript(await link({ amount: 5_000 }))
     await send(page, '70 00 02 01')
     await titled(page, 'Confirmez sur votre téléphone')
@@ -192,7 +192,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await page.close()
   })
 
-  test('a link that takes nothing more says why; one that is none says so', async () => {
+  test('that takes no payment any more says why; an unknown link says so', async () => {
     const address = await link({ amount: 5_000, usage_limit: 1 })
     const page = await open(`${address}?lang=en`)
     await send(page, '70 00 00 01')

@@ -3,7 +3,7 @@ import { eventually } from '../kit/eventually.ts'
 import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
-/** A person with a small telephone and no JavaScript, in real Chromium. */
+/** A person with a small phone and no JavaScript, in real Chromium. */
 let service: TestApp
 let shop: TestMerchant
 let browser: TestBrowser
@@ -30,7 +30,7 @@ async function stateOf(reference: string, wanted: string): Promise<string> {
   }
 }
 
-describe.skipIf(cannotLook)('on a small telephone, without JavaScript', () => {
+describe.skipIf(cannotLook)('on a small phone, without JavaScript', () => {
   beforeAll(async () => {
     ;[service, browser] = await Promise.all([startTestApp(), openBrowser({ width: 340, javaScript: false })])
     shop = await service.merchant()
@@ -55,7 +55,7 @@ describe.skipIf(cannotLook)('on a small telephone, without JavaScript', () => {
     await page.close()
   })
 
-  test('a person refuses the prompt: the payment failed', async () => {
+  test('a person refuses the prompt: the payment fails', async () => {
     await pay('OperatorD', '70090001', 'person-2')
     const page = await browser.context.newPage()
     await page.goto(`${service.simulator.url}/phone/+22370090001`)
@@ -81,7 +81,7 @@ describe.skipIf(cannotLook)('on a small telephone, without JavaScript', () => {
     await page.close()
   })
 
-  test('without a way back to the shop the hosted page leads to the receipt, or to why not', async () => {
+  test('the hosted page without a return address leads to the receipt, or to the failure', async () => {
     const alone = { return_url: null, cancel_url: null }
     const page = await browser.context.newPage()
     const answer = async (phone: string, reference: string, value: string, title: string) => {
@@ -107,7 +107,7 @@ describe.skipIf(cannotLook)('on a small telephone, without JavaScript', () => {
     await page.close()
   })
 
-  test('a person cancels on the hosted checkout page: the payment failed', async () => {
+  test('a person cancels on the hosted checkout page: the payment fails', async () => {
     const { body } = await pay('OperatorB', '70090003', 'person-4')
     const page = await browser.context.newPage()
     await page.goto(`${body.data.payment_url}?lang=en`)

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { formatXof } from '../../src/shared/money.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
-// The page of a payment that its merchant asked for: how it stands, and its receipt.
+// The page of a payment that its merchant asked for: its state, and its receipt.
 
 let service: TestApp
 let shop: TestMerchant
@@ -30,10 +30,10 @@ async function look(address: string) {
   const response = await fetch(address, { headers: { 'Accept-Language': 'en' }, redirect: 'manual' })
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
-/** Until the page has something else to say. */
-const heard = async (address: string) => (await fetch(`${address}/live`)).text()
+/** The text once the page has changed. */
+const liveText = async (address: string) => (await fetch(`${address}/live`)).text()
 
-test('of a payment it waits live, then says all but the number', async () => {
+test('the page of a payment waits live, then shows everything but the number', async () => {
   const open = await pay('70090101')
   const waiting = await look(await receiptOf(open.reference))
   expect(waiting.text).toContain('Confirm on your telephone')
@@ -42,7 +42,7 @@ test('of a payment it waits live, then says all but the number', async () => {
   const { reference } = await pay('70000101', { reference: 'order 7', description: 'Sirop <b>x2</b>' })
   const address = await receiptOf(reference)
   expect(address).toMatch(new RegExp(`^${service.url}/r/\\d+\\.[\\w-]{22}$`))
-  expect(await heard(address)).toContain('event: over\n')
+  expect(await liveText(address)).toContain('event: over\n')
   const { text } = await look(address)
   const parts = [
     'Payment complete',
@@ -56,31 +56,31 @@ test('of a payment it waits live, then says all but the number', async () => {
   expect(text).not.toMatch(/70 ?00 ?01 ?01/)
 })
 
-test('one that failed says why, and offers no form that is not there', async () => {
+test('the page of a failed payment says why, and offers no form', async () => {
   const { reference } = await pay('70010101')
   const address = await receiptOf(reference)
-  await heard(address)
+  await liveText(address)
   const { text } = await look(address)
   for (const part of ['You declined this payment.', 'To pay, contact Pharmacie du Fleuve.'])
     expect(text).toContain(part)
   expect(text).not.toContain('Try again')
 })
 
-test('a hosted page leads there, unless the payment names another address', async () => {
+test('a hosted page leads to the receipt, unless the payment names another address', async () => {
   const hosted = (more = {}) => pay('70000001', { payment_method: 'OperatorB', ...more })
   const shopUrl = `${service.url}/thanks`
-  const [ours, named] = [await hosted(), await hosted({ return_url: shopUrl, cancel_url: shopUrl })]
+  const [unnamed, named] = [await hosted(), await hosted({ return_url: shopUrl, cancel_url: shopUrl })]
   const headers = { 'x-control-token': service.controlToken }
-  const told = await (await fetch(`${service.simulator.url}/_sim/requests`, { headers })).text()
-  expect(told).toContain(await receiptOf(ours.reference))
-  expect(told).not.toContain(await receiptOf(named.reference))
-  expect(told).toContain(shopUrl)
+  const requests = await (await fetch(`${service.simulator.url}/_sim/requests`, { headers })).text()
+  expect(requests).toContain(await receiptOf(unnamed.reference))
+  expect(requests).not.toContain(await receiptOf(named.reference))
+  expect(requests).toContain(shopUrl)
 })
 
-test('what was given back in part stands on it', async () => {
+test('the receipt shows an amount that was given back in part', async () => {
   const { reference } = await pay('70000001')
   const address = await receiptOf(reference)
-  await heard(address)
+  await liveText(address)
   const refund = `mutation ($id: ID!) { refundTransaction(id: $id, amount: 2000) { kind: __typename } }`
   const find = await service.graphql(
     `query ($reference: String!) { transaction(reference: $reference) { id } }`,
@@ -95,7 +95,7 @@ test('what was given back in part stands on it', async () => {
   expect((await look(address)).text).toContain('Payment complete')
 })
 
-test('that of a payment by a link is the page of the link', async () => {
+test('the receipt of a payment by a link is the page of the link', async () => {
   const { body } = await service.rest('POST', '/payment-links', {
     token: shop.token,
     body: { title: 'Cours', amount: 5_000, url_slug: 'cours' },
@@ -110,7 +110,7 @@ test('that of a payment by a link is the page of the link', async () => {
   expect([status, headers.get('location')]).toEqual([303, `../l/cours/${reference}?lang=fr`])
 })
 
-test('nobody finds another one, and money that goes out has none', async () => {
+test('no receipt address can be guessed, and money that goes out has none', async () => {
   const { reference } = await pay('70000001')
   const address = await receiptOf(reference)
   const [, id = '', proof = ''] = /r\/(\d+)\.(.*)$/.exec(address) ?? []

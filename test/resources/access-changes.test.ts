@@ -4,26 +4,26 @@ import { accessPace } from '../../src/limits/request-limits.ts'
 import { openFixture } from '../kit/fixture.ts'
 import type { TestMerchant } from '../kit/app.ts'
 
-// A merchant that changes who has access to its account makes its own payments wait, and nobody else's.
+// A merchant that changes the access to its account delays its own payments, and no other merchant's.
 
 const fixture = await openFixture()
 const { owner } = fixture.database
 const paths = ['/pay', '/deposit', '/payouts'] as const
-let held: pg.PoolClient | null = null
+let accessSession: pg.PoolClient | null = null
 
-/** As another session that changes the access, until it is let go. */
-async function hold({ merchantId }: TestMerchant): Promise<pg.PoolClient> {
-  held = await owner.connect()
-  await held.query('BEGIN')
-  await held.query('SELECT pg_advisory_xact_lock(72707373, $1)', [merchantId])
-  return held
+/** Holds the lock of a session that changes the access, until `letGo`. */
+async function lockAccess({ merchantId }: TestMerchant): Promise<pg.PoolClient> {
+  accessSession = await owner.connect()
+  await accessSession.query('BEGIN')
+  await accessSession.query('SELECT pg_advisory_xact_lock(72707373, $1)', [merchantId])
+  return accessSession
 }
-async function letGo(): Promise<void> {
-  await held?.query('COMMIT')
-  held?.release()
-  held = null
+async function unlockAccess(): Promise<void> {
+  await accessSession?.query('COMMIT')
+  accessSession?.release()
+  accessSession = null
 }
-afterEach(letGo)
+afterEach(unlockAccess)
 
 async function funded(): Promise<TestMerchant> {
   const merchant = await fixture.merchant()
@@ -41,32 +41,32 @@ const statuses = async (answers: Promise<{ status: number }[]>) => (await answer
 describe.each(paths)('while the access to one merchant is being changed, %s', (path) => {
   const taken = { '/pay': 202, '/deposit': 200, '/payouts': 201 }[path]
 
-  test('of another is answered, however many of the one wait', async () => {
+  test('of another merchant is answered, however many requests of the first one wait', async () => {
     const [changing, other] = [await funded(), await funded()]
-    await hold(changing)
-    const own = times(5, () => ask(path, changing))
+    await lockAccess(changing)
+    const waitingAnswers = times(5, () => ask(path, changing))
     await fixture.database.untilWaiting(1)
     expect(await statuses(times(5, () => ask(path, other)))).toEqual(Array(5).fill(taken))
-    await letGo()
-    await own
+    await unlockAccess()
+    await waitingAnswers
     expect((await ask(path, changing)).status).toBe(taken)
   })
 
   test.each([
     ['as before, where nothing was changed', 'SELECT $1::int', taken],
     ['with the access that is left', 'UPDATE api_key SET version = version + 1 WHERE merchant_id = $1', 401],
-  ])('of the one waits, and is judged %s', async (_how, change, status) => {
+  ])('of that merchant waits, and is then decided %s', async (_how, change, status) => {
     const changing = await funded()
-    const session = await hold(changing)
-    const own = times(5, () => ask(path, changing))
+    const session = await lockAccess(changing)
+    const waitingAnswers = times(5, () => ask(path, changing))
     await fixture.database.untilWaiting(1)
     await session.query(change, [changing.merchantId])
-    await letGo()
-    expect(await statuses(own)).toEqual(Array(5).fill(status))
+    await unlockAccess()
+    expect(await statuses(waitingAnswers)).toEqual(Array(5).fill(status))
   })
 })
 
-test('a merchant changes its access once a second, and as often at once as in a minute', async () => {
+test("a merchant may change its access once a second on average, and a minute's worth at once", async () => {
   const { token } = await fixture.merchant()
   const document = `mutation { createApiKey(input: { name: "x", scopes: [PAY] }) { __typename
     ... on Refusal { code retryAfter } } }`

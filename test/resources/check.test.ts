@@ -26,13 +26,13 @@ async function collection() {
   return { reference, ...(await openCollection(scripted.pool, scripted.merchant, { reference })) }
 }
 
-test('100 that ask at once lead to one question, and all hear its answer', async () => {
+test('100 checks at once lead to one query, and all get its answer', async () => {
   const { reference } = await collection()
   script.query = [answers.settled]
-  const told = await Promise.all(
+  const checks = await Promise.all(
     Array.from({ length: 100 }, () => checkPayment(scripted.services, reference, null)),
   )
-  expect(new Set(told.map(({ state }) => state))).toEqual(new Set(['success']))
+  expect(new Set(checks.map(({ state }) => state))).toEqual(new Set(['success']))
   expect(script.asked).toBe(1)
   expect(await credited()).toBe(5_000n)
 })
@@ -53,16 +53,16 @@ test('an operator out of reach is no failure of the payment', async () => {
   })
 })
 
-test('what never left and ends at this question is told, however it ends', async () => {
-  const [paid, refused, gone] = [await neverLeft(), await neverLeft(), await neverLeft()]
+test('a payment that never left and ends at this query reports its end', async () => {
+  const [paid, refused, expired] = [await neverLeft(), await neverLeft(), await neverLeft()]
   script.collect = [says.settled, says.refused]
   expect((await checkPayment(scripted.services, paid.reference, null)).state).toBe('success')
   expect((await checkPayment(scripted.services, refused.reference, null)).state).toBe('failed')
   await scripted.clock.advance(2 * minute)
-  expect((await checkPayment(scripted.services, gone.reference, null)).state).toBe('failed')
+  expect((await checkPayment(scripted.services, expired.reference, null)).state).toBe('failed')
 })
 
-/** A collection whose prompt provably did not reach the operator, due to be asked about. */
+/** A collection with a prompt that provably did not reach the operator, due for a query. */
 async function neverLeft() {
   const opened = await collection()
   script.collect = [says.notSent]
@@ -73,7 +73,7 @@ async function neverLeft() {
   return opened
 }
 
-test('what is over is answered from the record', async () => {
+test('a final payment is answered from the record', async () => {
   const { reference } = await collection()
   script.query = [answers.refused]
   expect((await checkPayment(scripted.services, reference, null)).state).toBe('failed')
@@ -81,13 +81,13 @@ test('what is over is answered from the record', async () => {
   expect(script.asked).toBe(1)
 })
 
-test('somebody who asks while the schedule has the right to does not keep it from asking', async () => {
+test('a check during the lease of the schedule does not keep the schedule from asking', async () => {
   const opened = await collection()
   const request = await claim(opened)
   script.query = [answers.settled]
   const { inFlight } = scripted.services
   const asking = checkPayment(scripted.services, opened.reference, null)
-  // The status check is now trying to claim what the schedule holds.
+  // The status check now tries to claim the request that the schedule has claimed.
   while (inFlight.size === 0) await tick()
   await singleFlight(scripted.services, `check:transaction:${opened.transactionId}`, () =>
     checkRequest(scripted.services, request),

@@ -71,7 +71,7 @@ test('of equal references in one call the first is made, the others are duplicat
   expect(await rowsOf(a.merchantId)).toEqual({ transactions: 2n, requests: 2n, events: 2n })
 })
 
-test('over parallel calls one wins each reference, whatever the order inside the calls', async () => {
+test('over parallel calls each reference is made once, in any order inside the calls', async () => {
   const merchant = await makeMerchant(pool)
   const references = Array.from({ length: 30 }, (_, n) => `race-${n}`)
   const calls = await Promise.all(
@@ -121,7 +121,7 @@ describe('unauthenticated, and nothing is written', () => {
     expect(await rowsOf(a.merchantId)).toEqual(nothing)
   })
 
-  test('and a dead key takes no reference away from a living one in the same call', async () => {
+  test('and a dead key takes no reference away from a valid one in the same call', async () => {
     const merchant = await makeMerchant(pool)
     await regenerateApiKey(pool, master, merchant)
     const answers = await collectMany(pool, [
@@ -159,7 +159,7 @@ async function heldOpen(
   }
 }
 
-/** How a merchant's access ends, and how each is written. */
+/** The ways in which a merchant's access ends, each with its statement. */
 const endings: readonly [
   string,
   (client: pg.Pool | pg.PoolClient, shop: SignedInMerchant) => Promise<unknown>,
@@ -169,29 +169,35 @@ const endings: readonly [
   ['deactivated', (client, shop) => deactivate(client, shop.merchantId)],
 ]
 
-test.each(endings)('%s is answered once the money under way has committed, not before', async (_how, end) => {
-  const merchant = await makeMerchant(pool)
-  const money = await heldOpen((client) => collectMany(client, [item(merchant)]))
-  let answered = false
-  const ended = end(pool, merchant).then(() => (answered = true))
-  await db.untilWaiting()
-  expect(answered).toBe(false)
-  await money.end()
-  await ended
-  expect(await rowsOf(merchant.merchantId)).toMatchObject({ transactions: 1n })
-})
+test.each(endings)(
+  '%s is answered once the running collections have committed, not before',
+  async (_how, end) => {
+    const merchant = await makeMerchant(pool)
+    const money = await heldOpen((client) => collectMany(client, [item(merchant)]))
+    let answered = false
+    const ended = end(pool, merchant).then(() => (answered = true))
+    await db.untilWaiting()
+    expect(answered).toBe(false)
+    await money.end()
+    await ended
+    expect(await rowsOf(merchant.merchantId)).toMatchObject({ transactions: 1n })
+  },
+)
 
-test.each(endings)('what comes while access is being %s waits, and then moves nothing', async (_how, end) => {
-  const merchant = await makeMerchant(pool)
-  const ending = await heldOpen((client) => end(client, merchant))
-  const late = collectMany(pool, [item(merchant)])
-  await db.untilWaiting()
-  await ending.end()
-  expect(await late).toMatchObject([{ outcome: 'unauthenticated' }])
-  expect(await rowsOf(merchant.merchantId)).toEqual(nothing)
-})
+test.each(endings)(
+  'a collection while access is being %s waits, and then moves nothing',
+  async (_how, end) => {
+    const merchant = await makeMerchant(pool)
+    const ending = await heldOpen((client) => end(client, merchant))
+    const late = collectMany(pool, [item(merchant)])
+    await db.untilWaiting()
+    await ending.end()
+    expect(await late).toMatchObject([{ outcome: 'unauthenticated' }])
+    expect(await rowsOf(merchant.merchantId)).toEqual(nothing)
+  },
+)
 
-test('whose access nobody ends does not wait', async () => {
+test('a merchant whose access does not change does not wait', async () => {
   const [busy, other] = [await makeMerchant(pool), await makeMerchant(pool)]
   const ending = await heldOpen((client) => regenerateApiKey(client, master, busy))
   expect(await collectMany(pool, [item(other)])).toMatchObject([{ outcome: 'made' }])

@@ -10,7 +10,7 @@ import {
 } from 'graphql'
 import { expect, test } from 'vitest'
 
-/** A description shorter than this many words explains nothing that the name does not say. */
+/** A description shorter than this many words explains nothing beyond the name. */
 const wordsMin = 2
 
 /** A description that opens with one of these is a clause without its main verb. */
@@ -23,24 +23,27 @@ function descriptionsOf(schema: GraphQLSchema): [name: string, description: stri
   return Object.values(schema.getTypeMap())
     .filter((type) => !type.name.startsWith('__') && !isSpecifiedScalarType(type))
     .flatMap((type): [string, string | null | undefined][] => {
-      const own: [string, string | null | undefined] = [type.name, type.description]
+      const problems: [string, string | null | undefined] = [type.name, type.description]
       if (isEnumType(type))
-        return [own, ...type.getValues().map(({ name, description }) => member(type.name, name, description))]
+        return [
+          problems,
+          ...type.getValues().map(({ name, description }) => member(type.name, name, description)),
+        ]
       if (isInputObjectType(type))
         return [
-          own,
+          problems,
           ...Object.values(type.getFields()).map(({ name, description }) =>
             member(type.name, name, description),
           ),
         ]
-      if (!isObjectType(type) && !isInterfaceType(type)) return [own]
+      if (!isObjectType(type) && !isInterfaceType(type)) return [problems]
       const fields = Object.values(type.getFields()).flatMap((field) => [
         member(type.name, field.name, field.description),
         ...field.args.map(({ name, description }) =>
           member(type.name, `${field.name}(${name})`, description),
         ),
       ])
-      return [own, ...fields]
+      return [problems, ...fields]
     })
 }
 
@@ -53,11 +56,11 @@ function problemsOf(schema: GraphQLSchema): string[] {
   return descriptionsOf(schema).flatMap(([name, description]) => {
     const text = description?.trim() ?? ''
     const words = text.match(/[\p{L}\p{N}'`_-]+/gu) ?? []
-    const own = name.split('.').at(-1)?.replace(/\(.*/, '') ?? ''
+    const problems = name.split('.').at(-1)?.replace(/\(.*/, '') ?? ''
     const plain = (of: string) => of.replaceAll(/[^\p{L}\p{N}]|\b(?:the|an?)\b/giu, '').toLowerCase()
     if (text === '') return [`${name}: no description`]
     if (clause.test(text)) return [`${name}: opens with a clause: ${text}`]
-    if (plain(text) === plain(own)) return [`${name}: repeats the name: ${text}`]
+    if (plain(text) === plain(problems)) return [`${name}: repeats the name: ${text}`]
     if (words.length < wordsMin) return [`${name}: too short: ${text}`]
     return /[.:!?]$/.test(text) ? [] : [`${name}: is no sentence: ${text}`]
   })

@@ -3,11 +3,11 @@ import jsqr from 'jsqr'
 import { expect, test } from 'vitest'
 import { makeQr } from '../../src/resources/payment-links/qr.ts'
 
-// A module of the old kind, whose types say so.
+// The module is CommonJS, as its types say.
 const { default: decode } = jsqr
 const page = 'https://pay.example.ml/l/boutique-de-moussa'
 
-/** The dots of our own pictures: one bit each, no filter. */
+/** The dots of our own QR code: one bit each, no filter. */
 function dotsOf(png: Buffer): { size: number; rgba: Uint8ClampedArray } {
   expect(png.subarray(0, 8).toString('latin1')).toBe('\x89PNG\r\n\x1a\n')
   const size = png.readUInt32BE(16)
@@ -23,12 +23,12 @@ function dotsOf(png: Buffer): { size: number; rgba: Uint8ClampedArray } {
   return { size, rgba }
 }
 
-test('a reader of codes finds the address in the picture', async () => {
+test('a reader of QR codes finds the address in the image', async () => {
   const { size, rgba } = dotsOf((await makeQr(page)).png)
   expect(decode(rgba, size, size)?.data).toBe(page)
 })
 
-test('the drawing has the dots of the picture', async () => {
+test('the SVG has the dots of the PNG', async () => {
   const { svg, png } = await makeQr(page)
   const { size, rgba } = dotsOf(png)
   const [, modules = ''] = /viewBox="0 0 (\d+) \1"/.exec(svg) ?? []

@@ -2,27 +2,27 @@ import type pg from 'pg'
 import { expect, test } from 'vitest'
 import { takesWrites } from '../../src/resources/status/probe-write.ts'
 
-/** A pool that answers every question like this. */
+/** A pool that gives every query this answer. */
 function poolOf(answer: () => Promise<unknown>) {
-  let asked = 0
+  let queries = 0
   const query = () => {
-    asked += 1
+    queries += 1
     return answer()
   }
-  return { pool: { query } as unknown as pg.Pool, asked: () => asked }
+  return { pool: { query } as unknown as pg.Pool, queries: () => queries }
 }
 const results = (isReadOnly: boolean) => Promise.resolve([{ rows: [] }, { rows: [{ isReadOnly }] }])
 
-test('a crowd that asks for the status costs one look at the database', async () => {
-  const { pool, asked } = poolOf(() => results(false))
+test('many status requests at once cost one probe of the database', async () => {
+  const { pool, queries } = poolOf(() => results(false))
   const answers = await Promise.all(Array.from({ length: 500 }, () => takesWrites(pool)))
   expect(new Set(answers)).toEqual(new Set([true]))
-  expect(asked()).toBe(1)
+  expect(queries()).toBe(1)
 })
 
 test.each<[string, () => Promise<unknown>]>([
   ['a database that takes no writes', () => results(true)],
   ['a full disk', () => Promise.reject(Object.assign(new Error('no space left'), { code: '53100' }))],
-])('%s is told, and takes no request down', async (_what, answer) => {
+])('the probe reports %s, and fails no request', async (_what, answer) => {
   expect(await takesWrites(poolOf(answer).pool)).toBe(false)
 })

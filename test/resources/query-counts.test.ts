@@ -2,7 +2,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
-/** How many statements each documented read takes, whatever the number of rows: a contract. */
+/** The number of statements that each documented read takes, for any number of rows: a contract. */
 const contract: readonly { name: string; statements: number; document: string }[] = [
   {
     name: 'a page of transactions',
@@ -50,7 +50,7 @@ const contract: readonly { name: string; statements: number; document: string }[
       lines(first: 20) { nodes { entry { step } availableChange } } } }`,
   },
   {
-    name: 'a page of payouts with its total, and whom they go to',
+    name: 'a page of payouts with its total, and their beneficiaries',
     statements: 2,
     document: `{ payouts(first: 20) { totalCount
       nodes { id databaseId status approval { status } failure { reason } beneficiary { name } } } }`,
@@ -67,7 +67,7 @@ const contract: readonly { name: string; statements: number; document: string }[
       approval { status reason canApprove approvedBy { member { name } } rejectedBy { at } } } } }`,
   },
   {
-    name: 'what waits for approval, of four kinds with its total, and who decided',
+    name: 'the open approvals, of four kinds with its total, and who decided',
     statements: 9,
     document: `{ approvalsWaiting(first: 20) { totalCount nodes { ... on Payout { amount beneficiary { name }
       approval { digest canApprove approvedBy { counts } } }
@@ -151,7 +151,7 @@ const contract: readonly { name: string; statements: number; document: string }[
       '{ events(first: 20, after: "3") { nodes { id sequence type data } pageInfo { hasNextPage } } }',
   },
   {
-    name: 'two lists, one of a kind that has to be found, and who asks',
+    name: 'two lists, one filtered by a kind that must be looked up, and the caller',
     statements: 4,
     document: `{ me { merchant { name } }
       a: transactions(first: 5) { nodes { id } }
@@ -202,7 +202,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** Statements of Prisma, and those by hand: numbers and places of a list, entries, sums. */
+/** Statements of Prisma, and those by hand: counts and positions of a list, entries, sums. */
 const counted = new RegExp(
   [
     '"public"\\.',
@@ -215,7 +215,7 @@ const counted = new RegExp(
 )
 
 test.each(contract)('$name takes $statements statements', async ({ document, statements }) => {
-  // Prisma quotes the schema; those written by hand ask the counts for a number or a place. Jobs do neither.
+  // Prisma quotes the schema; statements by hand read the counts for a number or a position. Jobs do neither.
   const seen: string[] = []
   const { query: original } = pg.Client.prototype as { query: (...given: unknown[]) => unknown }
   const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (

@@ -17,7 +17,7 @@ test('production has everything but the sandbox', () => {
   )
 })
 
-test('every root field and every Node type states who may use it, readable in the SDL', () => {
+test('every root field and every Node type states its scopes, readable in the SDL', () => {
   const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()]
   const fields = roots.flatMap((root) => Object.values(root?.getFields() ?? {}))
   expect(fields.length).toBeGreaterThan(10)
@@ -42,6 +42,6 @@ test('databaseId is the same scalar on every type, so that one query may read it
     return field ? [`${type.name}: ${String(field.type)}`] : []
   })
   expect(found.length).toBeGreaterThan(20)
-  // A fault of the audit log may be about an entry that is gone; no union holds this type.
+  // A fault of the audit log may name a removed entry; no union holds this type.
   expect(found.filter((each) => !each.endsWith(': SafeInt!'))).toEqual(['AuditLogFault: SafeInt'])
 })

@@ -13,7 +13,7 @@ const db = await useTestDatabase()
 const { pool } = db.database
 const other = db.secondProcess()
 
-/** What settling needs of a service, in a process with its own connections. */
+/** The services that settling needs, in a process with its own connections. */
 function process(on: pg.Pool): Services {
   return {
     batches: openBatches(on),
@@ -84,12 +84,12 @@ test('contradictory outcomes from two processes at once leave one truth and one 
       settleTransaction(a, transactionId, expired),
     ]),
   )
-  // Paid is true whichever came first.
+  // A payment counts as paid in either order.
   expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 100_000n, reserved: 0n })
   expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
 })
 
-test('many merchants over parallel lanes of two processes: no deadlock, each credited once', async () => {
+test('many merchants, parallel statements of two processes: no deadlock, each credited once', async () => {
   const merchants = await Promise.all(Array.from({ length: 12 }, () => makeMerchant(pool)))
   const open = await Promise.all(
     merchants.flatMap((merchant) => Array.from({ length: 10 }, () => openCollection(pool, merchant))),
@@ -121,32 +121,35 @@ async function deadlocks(): Promise<bigint | undefined> {
   return rows[0]?.deadlocks
 }
 
-test.each([4_900n, 4_999n, 5_000n])('what the operator says was paid is credited: %s', async (amount) => {
-  const merchant = await makeMerchant(pool)
-  const { transactionId } = await openCollection(pool, merchant, { provider: 'OperatorC' })
-  await settleTransaction(process(pool), transactionId, paid(amount))
-  expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: amount, reserved: 0n })
-  const { rows } = await db.owner.query(
-    `SELECT t.amount, t.settled_amount, t.operator_reference, m.debit, m.credit, r.state, r.next_check_at,
+test.each([4_900n, 4_999n, 5_000n])(
+  'the amount that the operator reports is credited: %s',
+  async (amount) => {
+    const merchant = await makeMerchant(pool)
+    const { transactionId } = await openCollection(pool, merchant, { provider: 'OperatorC' })
+    await settleTransaction(process(pool), transactionId, paid(amount))
+    expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: amount, reserved: 0n })
+    const { rows } = await db.owner.query(
+      `SELECT t.amount, t.settled_amount, t.operator_reference, m.debit, m.credit, r.state, r.next_check_at,
        r.evidence->>'operatorRef' AS evidence
      FROM transaction t JOIN ledger_entry m ON m.origin = 'transaction:' || t.id
        JOIN operator_request r ON r.transaction_id = t.id WHERE t.id = $1`,
-    [transactionId],
-  )
-  expect(rows).toEqual([
-    {
-      amount: 5_000n,
-      settled_amount: amount,
-      operator_reference: 'OP-1',
-      debit: 'clearing_operator_c',
-      credit: 'available',
-      state: 'settled',
-      next_check_at: null,
-      evidence: 'OP-1',
-    },
-  ])
-  expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
-})
+      [transactionId],
+    )
+    expect(rows).toEqual([
+      {
+        amount: 5_000n,
+        settled_amount: amount,
+        operator_reference: 'OP-1',
+        debit: 'clearing_operator_c',
+        credit: 'available',
+        state: 'settled',
+        next_check_at: null,
+        evidence: 'OP-1',
+      },
+    ])
+    expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
+  },
+)
 
 test('an amount that cannot be credited fails alone', async () => {
   const merchant = await makeMerchant(pool)
@@ -161,7 +164,7 @@ test('an amount that cannot be credited fails alone', async () => {
   expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 20_000n, reserved: 0n })
 })
 
-test('what expired is asked about again in an hour; what a callback made due stays due', async () => {
+test('an expired payment is queried again in an hour; one that a callback made due stays due', async () => {
   const merchant = await makeMerchant(pool)
   const [quiet, called] = [await openCollection(pool, merchant), await openCollection(pool, merchant)]
   await db.owner.query(`UPDATE operator_request SET next_check_at = now() - interval '1 s' WHERE id = $1`, [

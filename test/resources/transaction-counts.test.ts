@@ -33,7 +33,7 @@ async function problems(): Promise<string[]> {
   return rows.map(({ problem }) => problem)
 }
 
-// Whatever a test did, the counts are those of the rows, before and after the changes are added to them.
+// After each test the counts must equal the rows, before and after the changes are added to them.
 afterEach(async () => {
   const unfolded = await problems()
   await compactCounts(pool)
@@ -45,14 +45,14 @@ function asking(merchantId: number): Context {
   return { actor: { merchantId }, database: db.database } as unknown as Context
 }
 
-/** What the merchant itself is told. */
+/** The count that the merchant itself reads. */
 function countOf(merchantId: number, filter: TransactionFilter): Promise<number> {
   return asMerchant(merchantId, () => countTransactions(asking(merchantId), filter))
 }
 
-/** Rows of two merchants whose ids take turns, of every kind. */
+/** Rows of two merchants with alternating ids, of every kind. */
 async function fill(merchantIds: readonly number[], rows: number): Promise<void> {
-  // A part in each statement: none may take long.
+  // In several statements, because each must be short.
   for (let from = 1; from <= rows; from += 2_000)
     await fillPart(merchantIds, from, Math.min(rows, from + 1_999))
 }
@@ -80,7 +80,7 @@ const filters: readonly TransactionFilter[] = [
   { transactionType: 'deposit', paymentMethod: 'OperatorC', status: 'success' },
 ]
 
-test('every page of every filter is the page that passing over the rows one by one finds', async () => {
+test('every page of every filter equals the page found by skipping the rows one by one', async () => {
   const [first, second] = [await makeMerchant(pool), await makeMerchant(pool)]
   await fill([first.merchantId, second.merchantId], 10_000)
   for (const folded of [0, 37, 20_000]) {
@@ -91,7 +91,7 @@ test('every page of every filter is the page that passing over the rows one by o
   expect(rows.length).toBeGreaterThan(3)
 })
 
-/** Every filter's count and some of its pages, those at the ends of blocks too, against the rows. */
+/** Every filter's count and some of its pages, also at the ends of blocks, compared with the rows. */
 async function comparePages(merchantId: number): Promise<void> {
   const ctx = asking(merchantId)
   const { prisma } = db.database
@@ -117,14 +117,14 @@ async function comparePages(merchantId: number): Promise<void> {
   }
 }
 
-test('a place in a list is that of its moment, whatever is written and added up meanwhile', async () => {
-  const [shop, neighbour] = [await makeMerchant(pool), await makeMerchant(pool)]
-  const merchants = [shop.merchantId, neighbour.merchantId]
+test('a position in a list is exact at its moment, while rows are written and counts compacted', async () => {
+  const [shop, otherShop] = [await makeMerchant(pool), await makeMerchant(pool)]
+  const merchants = [shop.merchantId, otherShop.merchantId]
   await fill(merchants, 6_000)
   let busy = true
   const writing = async () => {
     while (busy) {
-      const made = await collectMany(pool, [item(shop), item(neighbour), item(shop)])
+      const made = await collectMany(pool, [item(shop), item(otherShop), item(shop)])
       const ids = made.flatMap(({ transactionId }) => (transactionId === null ? [] : [transactionId]))
       await settleMany(
         pool,
@@ -144,7 +144,7 @@ test('a place in a list is that of its moment, whatever is written and added up 
   await Promise.all([writing(), adding(), comparing().finally(() => (busy = false))])
 })
 
-/** Whether places, one of them looked up again and again, are where passing over the rows ends. */
+/** Whether positions, also when looked up repeatedly, are where skipping the rows ends. */
 const placesSql = `SELECT (
     SELECT bool_and(transaction_at($1, $2) IS NOT DISTINCT FROM (
       SELECT id FROM transaction WHERE merchant_id = $1 ORDER BY id DESC OFFSET $2::int LIMIT 1))
@@ -185,17 +185,17 @@ test('collections and outcomes at once on two pools while counts are added: neve
   }
 })
 
-test('what is committed late, below ids already counted, is counted and has its place', async () => {
-  const [shop, neighbour] = [await makeMerchant(pool), await makeMerchant(pool)]
+test('a transaction that commits late, below counted ids, is counted and has its position', async () => {
+  const [shop, otherShop] = [await makeMerchant(pool), await makeMerchant(pool)]
   const late = await other.connect()
   await late.query('BEGIN')
   await late.query('SET LOCAL idle_in_transaction_session_timeout = 0')
   await collectMany(late, [item(shop)])
-  await fill([shop.merchantId, neighbour.merchantId], 6_000)
+  await fill([shop.merchantId, otherShop.merchantId], 6_000)
   await compactCounts(pool)
   await late.query('COMMIT')
   late.release()
-  // Others come in the stretch that the second block begins with; 3,000 rows have one wherever they begin.
+  // Others fall into the range that the second block begins with; 3,000 rows include one wherever they begin.
   const moved = await db.owner.query<{ id: bigint }>(
     `WITH gone AS (
        DELETE FROM transaction WHERE id IN (
@@ -206,13 +206,13 @@ test('what is committed late, below ids already counted, is counted and has its 
        status, reference, request_data, settled_amount, created_at)
      SELECT id, $1, transaction_type, payment_method, customer_phone, amount, status,
        reference, request_data, settled_amount, created_at FROM gone`,
-    [shop.merchantId, neighbour.merchantId],
+    [shop.merchantId, otherShop.merchantId],
   )
   expect(moved.rowCount).toBe(3)
   expect(await countOf(shop.merchantId, {})).toBe(3_004)
   for (const folded of [0, 1, 20_000]) {
     await fold(folded)
-    // A part in each statement: none may take long.
+    // In several statements, because each must be short.
     for (let from = 0; from < 3_004; from += 100) {
       const misplaced = await pool.query(
         `SELECT ordinal FROM (
@@ -254,9 +254,9 @@ test('a rolled-back statement, a correction and a deletion by the owner leave th
 test.each([
   ['a total', 'UPDATE transaction_count SET n = n + 1 WHERE n > 0'],
   ['a block', 'UPDATE transaction_block SET n = n - 1 WHERE n > 0'],
-  ['a place of a block', 'UPDATE transaction_block SET n_before = n_before + 1 WHERE n > 0'],
+  ['a position of a block', 'UPDATE transaction_block SET n_before = n_before + 1 WHERE n > 0'],
   ['a kind in a block', 'UPDATE transaction_block_count SET n = n + 1 WHERE n > 0'],
-])('the proof notices %s that is wrong', async (_what, statement) => {
+])('the proof notices a wrong count of %s', async (_what, statement) => {
   const client = await other.connect()
   await client.query('BEGIN')
   await client.query(statement)
@@ -270,7 +270,7 @@ function pageOf(where: object, { id, skip }: { id?: object; skip: number }) {
   return { where: { ...where, ...(id && { id }) }, skip }
 }
 
-test('a backlog is folded within the time of a statement, though the plan was made for none', async () => {
+test('a backlog is compacted within the time of a statement, though the plan was made for none', async () => {
   const { merchantId } = await makeMerchant(db.owner)
   const session = await pool.connect()
   try {

@@ -18,7 +18,8 @@ import {
 } from '../kit/scripted-operator.ts'
 import { begun, kinds, send, stateOf, turn } from '../kit/scripted-disbursement.ts'
 
-// The clock of this process is wrong, the database's is right: no age and no end may be computed from it.
+// The clock of this process is wrong, the database's is right: no age and no deadline may be computed from
+// it.
 
 useScriptedOperator()
 let right: Clock
@@ -33,7 +34,7 @@ function skewClock(ms: number): void {
   scripted.services.clock = { now: () => new Date(right.now().getTime() + ms) }
 }
 
-test('25 h ahead: a payment of a moment ago that somebody asks about stays pending', async () => {
+test('25 h ahead: a new payment stays pending when its status is asked', async () => {
   const reference = 'wait-1'
   const opened = await openCollection(scripted.pool, scripted.merchant, { reference })
   skewClock(25 * hour)
@@ -42,7 +43,7 @@ test('25 h ahead: a payment of a moment ago that somebody asks about stays pendi
   expect(await stands(opened)).toMatchObject({ status: 'pending' })
 })
 
-test('25 h ahead: what the operator has no record of is sent again', async () => {
+test('25 h ahead: a payment that the operator has no record of is sent again', async () => {
   const opened = await accepted()
   await scripted.db.owner.query(
     `UPDATE operator_request SET state = 'doubt', fence_until = now() - interval '1 s' WHERE id = $1`,
@@ -63,13 +64,13 @@ test.each(kinds)('25 h ahead: a %s that never left is sent again, not given up',
   expect(await stateOf(it)).toMatchObject({ status: 'processing', state: 'accepted' })
 })
 
-test('25 h behind: a payment whose time is over by the database ends', async () => {
+test("25 h behind: a payment that has expired by the database's clock ends", async () => {
   const opened = await accepted(24 * hour + minute)
   skewClock(-25 * hour)
   expect(await ask(opened, answers.pending)).toMatchObject({ status: 'expired' })
 })
 
-test('each minute a process whose clock is wrong raises an alarm with the difference', async () => {
+test('a process whose clock is wrong raises an alarm each minute, with the difference', async () => {
   const error = vi.fn<(...line: unknown[]) => void>()
   const services = {
     ...scripted.services,

@@ -19,7 +19,7 @@ import {
   wholeNumber,
 } from '../../src/shared/input.ts'
 
-/** The problems that a value meets; none where it is taken. */
+/** The problems of a value; none where it is accepted. */
 function problemsOf(schema: z.ZodType, value: unknown): readonly FieldProblem[] {
   try {
     readInput(schema, value)
@@ -37,7 +37,7 @@ describe('readInput', () => {
     rows: z.array(z.object({ sum: amount({ min: 1, max: 9 }) })),
   })
 
-  test('lists every problem, with the place of each', () => {
+  test('a refusal lists every problem, with its field', () => {
     const value = { name: 'long', rows: [{ sum: 1 }, { sum: 0 }, {}] }
     expect(problemsOf(schema, value)).toEqual([
       { field: 'name', message: 'must have at most 3 characters' },
@@ -46,18 +46,18 @@ describe('readInput', () => {
     ])
   })
 
-  test('says the first problem as its message, in the words of REST', () => {
+  test('a refusal has its first problem as its message, in the words of REST', () => {
     expect(() => readInput(z.object({ customerPhone: phone }), {})).toThrow('customer_phone is required.')
   })
 
-  test('gives what the schema makes of the value, without unknown fields', () => {
+  test('a valid input becomes the output of the schema, without unknown fields', () => {
     expect(readInput(schema, { name: 'abc', rows: [{ sum: 9 }], more: 1 })).toEqual({
       name: 'abc',
       rows: [{ sum: 9n }],
     })
   })
 
-  test('a refusal without problems has its usual words', () => {
+  test('a refusal without problems has its default message', () => {
     expect(invalidInput([]).message).toBe('The request has missing or invalid fields.')
   })
 })
@@ -72,7 +72,7 @@ describe('names', () => {
     expect(snakeCase(camel)).toBe(snake)
   })
 
-  test('no name breaks them', () => {
+  test('any string can be converted', () => {
     fc.assert(
       fc.property(fc.string(), (name) => {
         expect(camelCase(name)).toBeTypeOf('string')
@@ -85,7 +85,7 @@ describe('names', () => {
 describe('text', () => {
   const name = text({ min: 1, max: 10 })
 
-  test.each(['a', 'é', '10 letters', '😀'.repeat(10), 'a/b%c'])('takes %j as it is', (value) => {
+  test.each(['a', 'é', '10 letters', '😀'.repeat(10), 'a/b%c'])('accepts %j unchanged', (value) => {
     expect(readInput(name, value)).toBe(value)
   })
 
@@ -105,7 +105,7 @@ describe('text', () => {
     expect(problemsOf(name, value).map((problem) => problem.message)).toContain(message)
   })
 
-  test('what it takes can be stored: whole characters, and no NUL', () => {
+  test('an accepted text can be stored: whole characters, and no NUL', () => {
     const storable = (value: string) => value.isWellFormed() && !value.includes('\u0000')
     const halves = fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 8 })
     fc.assert(
@@ -147,8 +147,8 @@ describe('amount', () => {
   test('takes exactly the whole numbers within the bounds', () => {
     fc.assert(
       fc.property(fc.oneof(fc.double(), fc.integer(), fc.integer({ min: 90, max: 110 })), (value) => {
-        const lawful = Number.isInteger(value) && value >= 100 && value <= 1_000_000
-        expect(takes(collected, value)).toBe(lawful)
+        const valid = Number.isInteger(value) && value >= 100 && value <= 1_000_000
+        expect(takes(collected, value)).toBe(valid)
       }),
     )
   })
@@ -180,13 +180,13 @@ describe('wholeNumber', () => {
     expect(problemsOf(page, value)).toMatchObject([{ message: 'must be a whole number from 0 to 100' }])
   })
 
-  test('a page is 20 from the beginning where nothing is said', () => {
+  test('a page has 20 rows from the beginning by default', () => {
     expect(readInput(pageInput, {})).toEqual({ limit: 20, offset: 0 })
   })
 })
 
 describe('provider', () => {
-  test('BankTransfer is told apart from what nobody knows', () => {
+  test('BankTransfer gets another message than an unknown method', () => {
     expect(problemsOf(provider, 'BankTransfer')[0]?.message).toBe('BankTransfer is not supported here')
     expect(problemsOf(provider, 'Other')[0]?.message).toContain('OperatorA, OperatorB, OperatorC, OperatorD')
     expect(problemsOf(provider, undefined)[0]?.message).toBe('is required')
@@ -194,7 +194,7 @@ describe('provider', () => {
   })
 })
 
-describe('other words', () => {
+describe('other inputs', () => {
   test('a reference has 1 to 100 characters', () => {
     expect(takes(reference, 'r'.repeat(100))).toBe(true)
     expect(takes(reference, 'r'.repeat(101))).toBe(false)

@@ -11,7 +11,7 @@ import { createTestDatabase } from '../kit/database.ts'
 
 const proxies = ['10.0.0.0/8', '2001:db8:ffff::/48', '::1']
 
-/** Name, the socket's address, `X-Forwarded-For`, and who the caller is. */
+/** Name, the socket's address, `X-Forwarded-For`, and the address of the caller. */
 const callers: readonly [
   string,
   string | undefined,
@@ -20,25 +20,30 @@ const callers: readonly [
 ][] = [
   ['no header: the socket', '192.0.2.7', undefined, '192.0.2.7'],
   ['a header from an unknown peer is not read', '192.0.2.7', '198.51.100.1', '192.0.2.7'],
-  ['a spoofed proxy address from an unknown peer neither', '192.0.2.7', '10.0.0.1', '192.0.2.7'],
+  ['a spoofed proxy address from an unknown peer is not read either', '192.0.2.7', '10.0.0.1', '192.0.2.7'],
   ['a trusted proxy names the caller', '10.0.0.1', '198.51.100.1', '198.51.100.1'],
-  ['what the caller put in front stays unread', '10.0.0.1', '203.0.113.9, 198.51.100.1', '198.51.100.1'],
+  [
+    'entries that the caller put in front are not read',
+    '10.0.0.1',
+    '203.0.113.9, 198.51.100.1',
+    '198.51.100.1',
+  ],
   ['a chain of trusted proxies is walked', '10.0.0.1', '198.51.100.1, 10.0.0.3, 10.0.0.2', '198.51.100.1'],
   [
-    'a spoofed chain ends at the first stranger',
+    'a spoofed chain ends at the first untrusted address',
     '10.0.0.1',
     '203.0.113.9, 10.9.9.9, 198.51.100.1',
     '198.51.100.1',
   ],
-  ['trusted to its beginning: the first of the chain', '10.0.0.1', '10.0.0.3, 10.0.0.2', '10.0.0.3'],
+  ['a chain of trusted addresses only: the first of the chain', '10.0.0.1', '10.0.0.3, 10.0.0.2', '10.0.0.3'],
   ['a trusted peer without a header is itself', '10.0.0.1', undefined, '10.0.0.1'],
-  ['an empty header says nothing', '10.0.0.1', '', '10.0.0.1'],
+  ['an empty header names no address', '10.0.0.1', '', '10.0.0.1'],
   ['empty places in the list are skipped', '10.0.0.1', '198.51.100.1,, 10.0.0.2, ', '198.51.100.1'],
-  ['garbage by a trusted proxy hides the caller', '10.0.0.1', 'unknown', null],
-  ['garbage behind the caller is not reached', '10.0.0.1', 'garbage, 198.51.100.1', '198.51.100.1'],
-  ['garbage after a proxy hides the caller', '10.0.0.1', '198.51.100.1, _hidden, 10.0.0.2', null],
+  ['an invalid entry by a trusted proxy hides the caller', '10.0.0.1', 'unknown', null],
+  ['an invalid entry behind the caller is not reached', '10.0.0.1', 'garbage, 198.51.100.1', '198.51.100.1'],
+  ['an invalid entry after a proxy hides the caller', '10.0.0.1', '198.51.100.1, _hidden, 10.0.0.2', null],
   ['a range is no address', '10.0.0.1', '198.51.100.0/24', null],
-  ['octal looks are refused', '10.0.0.1', '0198.51.100.1', null],
+  ['numbers that look octal are refused', '10.0.0.1', '0198.51.100.1', null],
   ['a short form of IPv4 is refused', '10.0.0.1', '3325256705', null],
   ['a zone in the header is refused', '10.0.0.1', 'fe80::1%eth0', null],
   ['a zone of the socket is our own and dropped', 'fe80::1%eth0', undefined, 'fe80::1'],
@@ -53,7 +58,7 @@ const callers: readonly [
   ['IPv6 proxies are trusted', '2001:db8:ffff::1', '2001:DB8:0:0::5', '2001:db8::5'],
   ['an IPv6 neighbour of the proxies is not', '2001:db8:fffe::1', '198.51.100.1', '2001:db8:fffe::1'],
   ['several headers are one list', '10.0.0.1', ['203.0.113.9', '198.51.100.1, 10.0.0.2'], '198.51.100.1'],
-  ['no socket address: nobody knows', undefined, '198.51.100.1', null],
+  ['no socket address: no caller address', undefined, '198.51.100.1', null],
 ]
 
 test.each(callers)('%s', (_name, socket, header, expected) => {
@@ -64,20 +69,20 @@ test('without trusted proxies no header is read', () => {
   expect(clientAddress('10.0.0.1', '198.51.100.1', addressMatcher([]))).toBe('10.0.0.1')
 })
 
-/** Name, whitelist, address, and whether it is let in. */
+/** Name, whitelist, address, and whether the caller is let in. */
 const visits: readonly [string, readonly string[], string | null, boolean][] = [
-  ['an empty list lets everybody in', [], '198.51.100.1', true],
-  ['even who is unknown', [], null, true],
-  ['a list keeps out who is unknown', ['0.0.0.0/0', '::/0'], null, false],
+  ['an empty list lets all callers in', [], '198.51.100.1', true],
+  ['an empty list lets in a caller without an address', [], null, true],
+  ['a list keeps out a caller without an address', ['0.0.0.0/0', '::/0'], null, false],
   ['the address itself', ['198.51.100.1'], '198.51.100.1', true],
   ['its neighbour', ['198.51.100.1'], '198.51.100.2', false],
   ['/32 is one address', ['198.51.100.1/32'], '198.51.100.1', true],
-  ['and not two', ['198.51.100.1/32'], '198.51.100.0', false],
+  ['/32 is no second address', ['198.51.100.1/32'], '198.51.100.0', false],
   ['/24, first', ['198.51.100.0/24'], '198.51.100.0', true],
   ['/24, last', ['198.51.100.0/24'], '198.51.100.255', true],
   ['/24, beyond', ['198.51.100.0/24'], '198.51.101.0', false],
-  ['/0 is everybody of its family', ['0.0.0.0/0'], '203.0.113.1', true],
-  ['and nobody of the other', ['0.0.0.0/0'], '2001:db8::1', false],
+  ['/0 is every address of its family', ['0.0.0.0/0'], '203.0.113.1', true],
+  ['/0 is no address of the other family', ['0.0.0.0/0'], '2001:db8::1', false],
   ['a mapped visitor', ['198.51.100.1'], '::ffff:198.51.100.1', true],
   ['a mapped entry', ['::ffff:198.51.100.1'], '198.51.100.1', true],
   ['a mapped range', ['::ffff:198.51.100.0/120'], '198.51.100.77', true],
@@ -87,9 +92,9 @@ const visits: readonly [string, readonly string[], string | null, boolean][] = [
   ['/128, its neighbour', ['2001:db8::1/128'], '2001:db8::2', false],
   ['/48', ['2001:db8:7::/48'], '2001:db8:7:ffff::1', true],
   ['beyond /48', ['2001:db8:7::/48'], '2001:db8:8::1', false],
-  ['any entry will do', ['192.0.2.1', '2001:db8::/32', '198.51.100.0/24'], '198.51.100.9', true],
-  ['a broken entry lets nobody in', ['198.51.100.300'], '198.51.100.30', false],
-  ['and spoils no other', ['nonsense', '198.51.100.1'], '198.51.100.1', true],
+  ['any entry is enough', ['192.0.2.1', '2001:db8::/32', '198.51.100.0/24'], '198.51.100.9', true],
+  ['a broken entry lets no caller in', ['198.51.100.300'], '198.51.100.30', false],
+  ['a broken entry does not spoil the others', ['nonsense', '198.51.100.1'], '198.51.100.1', true],
   ['an address that is none', ['0.0.0.0/0'], '198.51.100', false],
 ]
 
@@ -97,7 +102,7 @@ test.each(visits)('whitelist: %s', (_name, whitelist, address, expected) => {
   expect(isAddressAllowed(whitelist, address)).toBe(expected)
 })
 
-test('the database judges every whitelist alike', async () => {
+test('the database decides every whitelist alike', async () => {
   const db = await createTestDatabase()
   const answers = await Promise.all(
     visits.map(([, whitelist, address]) =>
@@ -129,7 +134,7 @@ test('networks are read in their canonical form', () => {
   expect(broken.map(parseNetwork)).toEqual(broken.map(() => null))
 })
 
-test('every spelling of an address has one form', () => {
+test('every notation of an address has one form', () => {
   const spellings = ['2001:db8::1', '2001:DB8::1', '2001:0db8:0:0:0:0:0:1', '2001:db8:0::0:1']
   expect(new Set(spellings.map(canonicalAddress))).toEqual(new Set(['2001:db8::1']))
 })
@@ -141,6 +146,6 @@ test.each([
   ['2001:db8:1:2::', '2001:db8:1:2::/64'],
   ['::1', '0:0:0:0::/64'],
   [null, 'unknown'],
-])('%s counts as %s', (address, block) => {
+])('the address %s counts as %s', (address, block) => {
   expect(addressBlock(address)).toBe(block)
 })

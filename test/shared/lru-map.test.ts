@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { LruMap } from '../../src/shared/lru-map.ts'
 
-test('it keeps the entries used last, and reading is use', () => {
+test('the map keeps the entries used last, and reading counts as use', () => {
   const map = new LruMap<string, number>(2)
   map.set('a', 1)
   map.set('b', 2)

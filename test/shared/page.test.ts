@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { connect, edgeOf, readPage } from '../../src/shared/page.ts'
 import { DomainError } from '../../src/shared/errors.ts'
 
-/** What a list with the ids 9 to 1, newest first, answers. */
+/** The page of a list with the ids 9 to 1, newest first. */
 function list(args: Parameters<typeof readPage>[0]) {
   const page = readPage(args)
   const rows = Array.from({ length: 9 }, (_none, nth) => ({ id: BigInt(9 - nth) })).filter(
@@ -32,14 +32,14 @@ describe('a page of a list', () => {
     expect(list(args)).toEqual({ ids, hasNextPage, hasPreviousPage })
   })
 
-  test('cursors of another form, also the older base64 ones, are refused by name', () => {
+  test('cursors of another form, also the older base64 ones, are refused with their argument', () => {
     for (const cursor of ['', '-1', '1.5', btoa('GPC:J:12'), '1234567890123456789']) {
       expect.soft(problemsOf({ after: cursor })).toEqual(['after'])
       expect.soft(problemsOf({ before: cursor, last: 0 })).toEqual(['last', 'before'])
     }
   })
 
-  test('sizes outside 1 to 100, both sizes, and an offset below 0 are refused by name', () => {
+  test('sizes outside 1 to 100, both sizes, and an offset below 0 are refused with their names', () => {
     for (const size of [-1, 0, 101]) {
       expect.soft(problemsOf({ first: size })).toEqual(['first'])
       expect.soft(problemsOf({ last: size })).toEqual(['last'])

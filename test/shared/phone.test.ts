@@ -47,14 +47,14 @@ describe('parsePhone', () => {
     '7'.repeat(33),
   ])('refuses %j', (writing) => expect(parsePhone(writing)).toBeNull())
 
-  test('reads what the whole of libphonenumber reads', () => {
+  test('the reader accepts all numbers that the whole of libphonenumber accepts', () => {
     const writing = fc
       .tuple(fc.constantFrom('', '+223', '00223', '223', '+', '00', '0', '+33', '+223 ('), fc.nat(99_999_999))
       .map(([prefix, number]) => `${prefix}${number}`)
     const noise = fc.string({ unit: fc.constantFrom(...'0123456789+ -().'.split('')), maxLength: 20 })
     fc.assert(
       fc.property(fc.oneof(writing, noise), (text) => {
-        // The library passes over a plus behind a number; here it is none.
+        // The library ignores a plus behind a number; here it makes the number invalid.
         fc.pre(!/\d.*\+/.test(text))
         expect([text, parsePhone(text)]).toEqual([text, readByLibrary(text)])
       }),
@@ -62,14 +62,14 @@ describe('parsePhone', () => {
     )
   })
 
-  test('every beginning of four digits is a mobile number here where it is one in the library', () => {
+  test('each prefix of four digits is mobile here exactly where it is mobile in the library', () => {
     const numbers = Array.from({ length: 10_000 }, (_none, begin) => `${begin}`.padStart(4, '0') + '1234')
     expect(numbers.filter((number) => parsePhone(number) !== null)).toEqual(
       numbers.filter((number) => readByLibrary(`+223${number}`) !== null),
     )
   })
 
-  test('what it gives is E.164 of Mali, and reads as itself', () => {
+  test('an accepted number is E.164 of Mali, and reads as itself', () => {
     const digits = fc.string({ unit: fc.constantFrom(...'0123456789+ -().'.split('')), maxLength: 20 })
     fc.assert(
       fc.property(digits, (writing) => {

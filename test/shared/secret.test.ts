@@ -16,6 +16,6 @@ test.each<[string, () => string]>([
   ['its own keys', () => JSON.stringify([Object.entries(secret), Reflect.ownKeys(secret).map(String)])],
   ['a copy', () => JSON.stringify(Object.assign({}, secret))],
   ['an error', () => new Error('failed', { cause: secret }).stack ?? ''],
-])('%s never shows it', (_where, print) => {
+])('%s never shows the secret', (_where, print) => {
   expect(print()).not.toContain('hidden')
 })

@@ -8,29 +8,29 @@ const door = defineStates('door', 'closed', {
   walled: {},
 })
 
-test('knows its statuses and where it begins', () => {
+test('a lifecycle has its statuses and its first status', () => {
   expect(door.statuses).toEqual(['closed', 'open', 'walled'])
   expect(door.initial).toBe('closed')
   expect(door.name).toBe('door')
 })
 
-test('allows exactly the moves of the table', () => {
+test('a lifecycle allows exactly the moves of the table', () => {
   const allowed = door.statuses.flatMap((from) =>
     door.statuses.filter((to) => door.canMove(from, to)).map((to) => `${from} → ${to}`),
   )
   expect(allowed).toEqual(['closed → open', 'closed → walled', 'open → closed'])
 })
 
-test('a move that the table lacks is a bug, and says which', () => {
+test('a move that the table lacks is an error that names the move', () => {
   expect(() => door.assertMove('closed', 'open')).not.toThrow()
   expect(() => door.assertMove('walled', 'open')).toThrow(InvariantError)
   expect(() => door.assertMove('walled', 'open')).toThrow('door: walled never becomes open')
 })
 
-test('nothing stays by moving to itself', () => {
+test('no status moves to itself', () => {
   for (const status of door.statuses) expect(door.canMove(status, status)).toBe(false)
 })
 
-test.each(['__proto__', 'constructor', 'toString'])('%s is no status that anything becomes', (word) => {
-  expect(door.canMove('closed', word as 'open')).toBe(false)
+test.each(['__proto__', 'constructor', 'toString'])('no move leads to %s', (key) => {
+  expect(door.canMove('closed', key as 'open')).toBe(false)
 })

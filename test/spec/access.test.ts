@@ -11,7 +11,7 @@ const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
 const rest = (...call: Parameters<typeof fixture.rest>) => fixture.rest(...call)
 const shop = await fixture.merchant()
 
-/** Every path that wants a token, with the scope it wants. */
+/** Every path that needs a token, with its scope. */
 const guarded: readonly [method: string, path: string, scope: Scope][] = [
   ['POST', '/pay', 'pay'],
   ['GET', '/balance', 'balance'],
@@ -50,7 +50,7 @@ describe.each(guarded)('%s %s', (method, path, scope) => {
     },
   )
 
-  test('401 the API key or its secret is no token', async () => {
+  test('401 the API key or its secret in place of a token', async () => {
     expect((await ask({ token: shop.apiKey })).status).toBe(401)
     expect((await ask({ token: shop.apiSecret })).status).toBe(401)
   })
@@ -80,7 +80,7 @@ describe('tokens', () => {
     expect((await rest('GET', '/balance', { token: change(shop.token) })).status).toBe(401)
   })
 
-  test('401 a token that somebody else signed', async () => {
+  test('401 a token that another key signed', async () => {
     const forged = await new SignJWT({ scope: 'balance', key: 1, kv: 1 })
       .setProtectedHeader({ alg: 'HS256', typ: 'at+jwt' })
       .setSubject(String(shop.merchantId))
@@ -122,7 +122,7 @@ describe('an inactive account', () => {
       expect((await rest(method, path, { token: merchant.token })).status).toBe(403)
   })
 
-  test('no payment is taken from the moment on', async () => {
+  test('no payment is recorded after the deactivation', async () => {
     const merchant = await fixture.merchant()
     await fixture.paid(merchant)
     const before = await fixture.rowCounts()
@@ -139,7 +139,7 @@ describe('the whitelist', () => {
       headers: address === undefined ? {} : { 'X-Forwarded-For': address },
     }).then(({ status }) => status)
 
-  test('an empty one lets every address in', async () => {
+  test('an empty list lets every address in', async () => {
     expect(await from(shop)).toBe(200)
     expect(await from(shop, '198.51.100.9')).toBe(200)
   })
@@ -155,14 +155,14 @@ describe('the whitelist', () => {
       expect(await from(merchant, outside)).toBe(403)
   })
 
-  test('what a caller writes in front of a trusted proxy’s word stays unread', async () => {
+  test('an address that a caller writes in front of the trusted proxy’s entry is not read', async () => {
     const merchant = await fixture.merchant()
     await setWhitelist(merchant, '{192.0.2.7}')
     await eventually(async () => expect(await from(merchant, '192.0.2.7, 203.0.113.1')).toBe(403), 1_000)
     expect(await from(merchant, '203.0.113.1, 192.0.2.7')).toBe(200)
   })
 
-  test('the public paths have none', async () => {
+  test('public paths ignore the whitelist', async () => {
     const merchant = await fixture.merchant()
     const { reference } = await fixture.paid(merchant)
     await setWhitelist(merchant, '{192.0.2.7}')
@@ -213,8 +213,8 @@ describe('the order of the checks', () => {
   })
 })
 
-describe('what belongs to another merchant', () => {
-  test('404, never 403, and nothing of it in any list', async () => {
+describe('a row of another merchant', () => {
+  test('is 404, never 403, and appears in no list', async () => {
     const stranger = await fixture.merchant()
     const { transaction_id: id, reference } = await fixture.paid(shop)
     const { status, body } = await rest('GET', `/transactions/${String(id)}`, stranger)
@@ -231,7 +231,7 @@ function encode(part: object): string {
   return Buffer.from(JSON.stringify(part)).toString('base64url')
 }
 
-/** Another letter in the middle of one part of a token. */
+/** Changes a letter in the middle of one part of a token. */
 function swapPart(token: string, which: number): string {
   return token
     .split('.')

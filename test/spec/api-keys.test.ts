@@ -4,8 +4,8 @@ import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// Keys over the API (see docs/design/rules.md#sign-in-and-tokens). What regenerating ends, and when:
-// `revocation.test.ts`.
+// Keys over the API (see docs/design/rules.md#sign-in-and-tokens). `revocation.test.ts` tests which sessions
+// and streams regenerating a key ends, and when.
 const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
 
 const shared = await fixture.merchant()
@@ -61,7 +61,7 @@ const eventsOf = async ({ merchantId }: TestMerchant) => {
   return rows
 }
 
-test('a new key opens the door with its scopes; its secret is shown once and stands nowhere', async () => {
+test('a new key signs in with its scopes; its secret is shown once and stored nowhere', async () => {
   const shop = await fixture.merchant()
   const owner = await makeMember(fixture.app.services.access, shop.merchantId, 'owner')
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
@@ -105,7 +105,7 @@ test('a new key opens the door with its scopes; its secret is shown once and sta
   expect(JSON.stringify(rows)).not.toContain(made.secret)
 })
 
-test('the same request twice makes one key, and tells the same secret', async () => {
+test('the same request twice makes one key, and answers with the same secret', async () => {
   const shop = await fixture.merchant()
   const ask = async () => {
     const response = await fetch(`${fixture.url}/graphql`, {
@@ -124,7 +124,7 @@ test('the same request twice makes one key, and tells the same secret', async ()
   }
   const first = await ask()
   expect(await ask()).toEqual(first)
-  // Its answer was lost before it could be kept.
+  // The process died before it could keep its answer.
   await fixture.database.owner.query(
     `UPDATE idempotency_key SET answer = NULL, locked_until = NULL WHERE merchant_id = $1`,
     [shop.merchantId],
@@ -134,7 +134,7 @@ test('the same request twice makes one key, and tells the same secret', async ()
   expect(await eventsOf(shop)).toHaveLength(1)
 })
 
-test('nobody makes or takes over a key that grants more than the own token', async () => {
+test('no caller makes or takes over a key with more scopes than its own token', async () => {
   const shop = await fixture.merchant()
   const [{ databaseId: wide }] = (await keysOf(shop)).nodes
   const narrow = await tokenOf(shop, ['settings', 'balance'])
@@ -148,7 +148,7 @@ test('nobody makes or takes over a key that grants more than the own token', asy
   expect(await eventsOf(shop)).toEqual([])
 })
 
-test('a key that expires makes none that lives longer, and is dead when it has', async () => {
+test('a key that expires makes no key that lives longer, and is dead after its expiry', async () => {
   const shop = await fixture.merchant()
   const [{ databaseId: lasting }] = (await keysOf(shop)).nodes
   const end = new Date(Date.now() + 3_600_000)
@@ -175,7 +175,7 @@ test('a key that expires makes none that lives longer, and is dead when it has',
   )
 })
 
-test('regenerating gives a new pair under the same id, and the log tells of it twice', async () => {
+test('regenerating gives a new pair under the same id, and adds two events to the log', async () => {
   const shop = await fixture.merchant()
   const made = await create(shop.token, {})
   const again = await regenerate(shop.token, made.apiKey.id)
@@ -202,10 +202,10 @@ test('a revoked key is dead, stays in the list, and is not regenerated', async (
   expect((await keysOf(shop)).nodes[0]).toMatchObject({ isActive: false })
 })
 
-test('from the moment that a key is taken away it makes, renews and ends none', async () => {
+test('a revoked key makes, renews and ends no key from that moment on', async () => {
   const shop = await fixture.merchant()
   const made = await create(shop.token, {})
-  // This process still believes the token.
+  // This process still accepts the token from its cache.
   expect((await fixture.rest('GET', '/balance', { token: shop.token })).status).toBe(200)
   await fixture.database.owner.query(
     'UPDATE api_key SET revoked_at = now() WHERE merchant_id = $1 AND id <> $2',

@@ -3,7 +3,7 @@ import { approvalsOn, released, sentOnce } from '../kit/approvals.ts'
 import { payoutsOn } from '../kit/payouts.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// Approvals of payouts that meet something else at the same moment, on two services over one database.
+// Approvals of payouts that race with another change, on two services over one database.
 const fixture = await openFixture()
 const sibling = await fixture.sibling()
 const { money, record, cancel } = payoutsOn(fixture)
@@ -16,7 +16,7 @@ describe('races have one end', () => {
     { required: 2, at: 2 },
     { required: 2, at: 3 },
     { required: 3, at: 3 },
-  ])('$at approve at once where $required are asked: $required count, it is sent once', async (race) => {
+  ])('$at approve at once where $required are required: $required count, it is sent once', async (race) => {
     const { merchant, person } = await team(race.required)
     const people = await Promise.all(Array.from({ length: race.at }, () => person()))
     const payouts = await Promise.all(Array.from({ length: rounds }, () => waiting(merchant)))
@@ -53,11 +53,11 @@ describe('races have one end', () => {
         const [first, second] = n % 2 ? [fixture.url, sibling] : [sibling, fixture.url]
         const asked = [approve(yes, payout, first), reject(no, payout, 'no', second)] as const
         const [approved, rejected] = await Promise.all(asked)
-        const went = approved['__typename'] === 'Payout'
-        expect(rejected).toMatchObject(went ? { code: 'STATE_CONFLICT' } : { status: 'CANCELLED' })
-        expect(approved).toMatchObject(went ? { __typename: 'Payout' } : { code: 'STATE_CONFLICT' })
-        await becomes(merchant, payout, { status: went ? 'completed' : 'cancelled' })
-        expect(await paidOut(payout)).toEqual(went ? sentOnce : released)
+        const isSent = approved['__typename'] === 'Payout'
+        expect(rejected).toMatchObject(isSent ? { code: 'STATE_CONFLICT' } : { status: 'CANCELLED' })
+        expect(approved).toMatchObject(isSent ? { __typename: 'Payout' } : { code: 'STATE_CONFLICT' })
+        await becomes(merchant, payout, { status: isSent ? 'completed' : 'cancelled' })
+        expect(await paidOut(payout)).toEqual(isSent ? sentOnce : released)
         expect(await verdictsOf(payout)).toHaveLength(1)
       }),
     )
@@ -74,16 +74,16 @@ describe('races have one end', () => {
           cancel(merchant, payout.id),
         ] as const
         const [approved, cancelled] = await Promise.all(asked)
-        // What is approved may be cancelled still, until it begins.
-        const went = cancelled['__typename'] !== 'Payout'
-        expect(approved).toMatchObject(went ? { __typename: 'Payout' } : {})
-        await becomes(merchant, payout, { status: went ? 'completed' : 'cancelled' })
-        expect(await paidOut(payout)).toEqual(went ? sentOnce : released)
+        // An approved payout may still be cancelled, until it begins.
+        const isSent = cancelled['__typename'] !== 'Payout'
+        expect(approved).toMatchObject(isSent ? { __typename: 'Payout' } : {})
+        await becomes(merchant, payout, { status: isSent ? 'completed' : 'cancelled' })
+        expect(await paidOut(payout)).toEqual(isSent ? sentOnce : released)
       }),
     )
   })
 
-  test('approve against the removal of who approves', async () => {
+  test('approve against the removal of the approver', async () => {
     const { merchant, person } = await team()
     const boss = await person('owner')
     const payouts = await Promise.all(Array.from({ length: rounds }, () => waiting(merchant)))
@@ -93,10 +93,10 @@ describe('races have one end', () => {
         await ask(by.token, '{ me { role } }', {}, sibling)
         const removal = `mutation { removeMember(id: ${by.memberId}) { __typename } }`
         const [approved] = await Promise.all([approve(by, payout, sibling), ask(boss.token, removal, {})])
-        const went = approved['__typename'] === 'Payout'
-        expect(approved).toMatchObject(went ? { __typename: 'Payout' } : { code: 'UNAUTHENTICATED' })
-        await becomes(merchant, payout, went ? { status: 'completed' } : { approval: 'pending' })
-        expect(await verdictsOf(payout)).toHaveLength(went ? 1 : 0)
+        const isSent = approved['__typename'] === 'Payout'
+        expect(approved).toMatchObject(isSent ? { __typename: 'Payout' } : { code: 'UNAUTHENTICATED' })
+        await becomes(merchant, payout, isSent ? { status: 'completed' } : { approval: 'pending' })
+        expect(await verdictsOf(payout)).toHaveLength(isSent ? 1 : 0)
       }),
     )
   })

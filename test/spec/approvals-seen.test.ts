@@ -8,20 +8,20 @@ import { batchApprovalsOn } from '../kit/batch-approvals.ts'
 import { day, payoutsOn } from '../kit/payouts.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
 
-// What people see of approvals: the digest of what they approve, what waits, and what becomes of it.
+// Reads of approvals: the digest of the payment, the open approvals, and their decisions.
 const fixture = await openFixture()
 const { payOut, cancel, ahead } = payoutsOn(fixture)
 const { ask, team, waiting, approve, reject } = approvalsOn(fixture)
 const batches = batchApprovalsOn(fixture)
 
-/** A token of the merchant's key that holds these alone. */
+/** A token of the merchant's key with these scopes alone. */
 async function tokenFor({ apiKey, apiSecret }: TestMerchant, ...scopes: string[]): Promise<string> {
   const headers = { 'X-API-Key': apiKey, 'X-API-Secret': apiSecret }
   const { body } = await fixture.rest('POST', '/auth', { headers, body: { scopes } })
   return body['data'].token
 }
 
-test('what is approved can be computed from what is read', async () => {
+test('the digest of an approval can be computed from the fields that are read', async () => {
   const { merchant, person } = await team()
   const { merchantId } = merchant
   const scheduled = ahead(2 * day)
@@ -44,7 +44,7 @@ describe('approvalsWaiting', () => {
     totalCount nodes { ... on Payout { databaseId approval { canApprove } } }
     edges { cursor node { __typename } } pageInfo { hasNextPage hasPreviousPage endCursor } } }`
 
-  test('lists what waits, what expires first before the rest, and marks the caller’s', async () => {
+  test('lists the open approvals, the first to expire first, and marks the caller’s own', async () => {
     const { merchant, person } = await team(2)
     const [one, two] = [await person(), await person()]
     const first = await waiting(merchant)
@@ -90,15 +90,14 @@ describe('approvalsWaiting', () => {
     edges: { cursor: string; node: { kind: string } }[]
   }
 
-  test('lists payouts and batches in one order, page by page, also of one moment', async () => {
+  test('lists payouts and batches in one order, page by page, even with equal expiry', async () => {
     const { merchant } = await team()
     const made = []
     for (const kind of ['b', 'p', 'p', 'b', 'p', 'b'] as const) {
       const { id } = kind === 'p' ? await waiting(merchant) : await batches.waiting(merchant)
       made.push({ kind, id })
     }
-    // What it is about cannot change; here the guards are off, so that all of them but the first two expire
-    // at one moment.
+    // A trigger keeps expiry times fixed; it is off here, so that all but the first two expire at one moment.
     const moment = new Date(Date.now() + 30 * day)
     const tables = { p: 'payout', b: 'batch' }
     for (const { kind, id } of made.slice(2)) {
@@ -127,7 +126,7 @@ describe('approvalsWaiting', () => {
     }
   })
 
-  test('shows the kinds that the token may see, and refuses who may see neither', async () => {
+  test('lists the kinds that the token may see, and refuses a token that may see neither', async () => {
     const { merchant } = await team()
     const batch = await batches.waiting(merchant)
     const payout = await waiting(merchant)
@@ -151,18 +150,18 @@ describe('approvalsWaiting', () => {
     approval { digest canApprove } } } } }`
 })
 
-test('approvalsChanged tells what waits, who decided, and how it ended, in order', async () => {
+test('approvalsChanged delivers each request, decision and end, in order', async () => {
   const { merchant, person } = await team(2)
   const [one, two] = [await person(), await person()]
   const query = `subscription { approvalsChanged(after: "0") { type status approvals memberId reason
     payout { databaseId approval { canApprove } } } }`
-  const [good, bad, gone] = [await waiting(merchant), await waiting(merchant), await waiting(merchant)]
+  const [good, bad, cancelled] = [await waiting(merchant), await waiting(merchant), await waiting(merchant)]
   await payOut(merchant, { amount: 1_000 })
   await approve(one, good)
   await reject(one, bad, 'no')
   await approve(two, good)
-  await cancel(merchant, gone.id)
-  const heard = (await hear(one.token, query, 7)).map(
+  await cancel(merchant, cancelled.id)
+  const changes = (await firstChanges(one.token, query, 7)).map(
     ({ type, payout, status, approvals, memberId, reason }) => [
       type,
       (payout as ApprovalAnswer)['databaseId'],
@@ -172,18 +171,18 @@ test('approvalsChanged tells what waits, who decided, and how it ended, in order
       reason,
     ],
   )
-  expect(heard).toEqual([
+  expect(changes).toEqual([
     ['PAYOUT_PENDING', good.id, 'PENDING', null, null, null],
     ['PAYOUT_PENDING', bad.id, 'PENDING', null, null, null],
-    ['PAYOUT_PENDING', gone.id, 'PENDING', null, null, null],
+    ['PAYOUT_PENDING', cancelled.id, 'PENDING', null, null, null],
     ['APPROVAL_GIVEN', good.id, 'PENDING', 1, one.memberId, null],
     ['PAYOUT_CANCELLED', bad.id, 'REJECTED', null, one.memberId, 'no'],
     ['APPROVAL_GIVEN', good.id, 'APPROVED', 2, two.memberId, null],
-    ['PAYOUT_CANCELLED', gone.id, 'PENDING', null, null, null],
+    ['PAYOUT_CANCELLED', cancelled.id, 'PENDING', null, null, null],
   ])
 })
 
-test('approvalsChanged tells of batches too, and of what the token may see', async () => {
+test('approvalsChanged delivers batches too, limited to the kinds of the token', async () => {
   const { merchant, person } = await team(2)
   const [one, two] = [await person(), await person()]
   const good = await batches.waiting(merchant)
@@ -192,8 +191,8 @@ test('approvalsChanged tells of batches too, and of what the token may see', asy
   const payout = await waiting(merchant)
   await batches.reject(two, bad, 'no')
   await batches.approve(two, good)
-  const gone = await batches.waiting(merchant)
-  await fixture.rest('POST', `/bulk/batches/${gone.id}/cancel`, { token: merchant.token })
+  const cancelled = await batches.waiting(merchant)
+  await fixture.rest('POST', `/bulk/batches/${cancelled.id}/cancel`, { token: merchant.token })
   await cancel(merchant, payout.id)
   const query = `subscription { approvalsChanged(after: "0") { type status approvals memberId
     payout { databaseId } batch { databaseId approval { required } } } }`
@@ -204,42 +203,42 @@ test('approvalsChanged tells of batches too, and of what the token may see', asy
     approvals,
     memberId,
   ]
-  const told = [
+  const expectedChanges = [
     ['BATCH_PENDING_APPROVAL', good.id, 'PENDING', null, null],
     ['BATCH_PENDING_APPROVAL', bad.id, 'PENDING', null, null],
     ['APPROVAL_GIVEN', good.id, 'PENDING', 1, one.memberId],
     ['PAYOUT_PENDING', payout.id, 'PENDING', null, null],
     ['BATCH_CANCELLED', bad.id, 'REJECTED', null, two.memberId],
     ['APPROVAL_GIVEN', good.id, 'APPROVED', 2, two.memberId],
-    ['BATCH_PENDING_APPROVAL', gone.id, 'PENDING', null, null],
-    ['BATCH_CANCELLED', gone.id, 'PENDING', null, null],
+    ['BATCH_PENDING_APPROVAL', cancelled.id, 'PENDING', null, null],
+    ['BATCH_CANCELLED', cancelled.id, 'PENDING', null, null],
     ['PAYOUT_CANCELLED', payout.id, 'PENDING', null, null],
   ]
-  expect((await hear(one.token, query, told.length)).map(line)).toEqual(told)
+  expect((await firstChanges(one.token, query, expectedChanges.length)).map(line)).toEqual(expectedChanges)
   const typeOnly = 'subscription { approvalsChanged(after: "0") { type } }'
   const typesHeardBy = async (scope: string, count: number) =>
-    (await hear(await tokenFor(merchant, scope), typeOnly, count)).map(({ type }) => type)
+    (await firstChanges(await tokenFor(merchant, scope), typeOnly, count)).map(({ type }) => type)
   expect(await typesHeardBy('payout', 2)).toEqual(['PAYOUT_PENDING', 'PAYOUT_CANCELLED'])
-  const ofBatches = told.filter(([, id]) => id !== payout.id).map(([type]) => type)
+  const ofBatches = expectedChanges.filter(([, id]) => id !== payout.id).map(([type]) => type)
   expect(await typesHeardBy('bulk_pay', ofBatches.length)).toEqual(ofBatches)
 })
 
-test('two members with the same subscription are each told what they may approve themselves', async () => {
+test('two members with the same subscription each get their own canApprove', async () => {
   const { merchant, person } = await team()
   const [maker, other] = [await person(), await person()]
   const query = `subscription { approvalsChanged(after: "0") {
     payout { databaseId approval { canApprove } } } }`
   const readers = [maker, other, merchant].map(({ token }) => listen(token, query))
   const heardByAll = async () => {
-    const heard = await Promise.all(
+    const changes = await Promise.all(
       readers.map(async (reader) => (await reader.next()).value as ApprovalAnswer),
     )
-    return heard.map(({ payout }) => {
+    return changes.map(({ payout }) => {
       const { databaseId, approval } = payout as ApprovalAnswer
       return [databaseId, (approval as ApprovalAnswer)['canApprove']]
     })
   }
-  // Each reader is through the past once it has heard the first change; the rest reaches all of them live.
+  // Each reader has caught up once it has received its first change; later changes reach all readers live.
   for (let round = 1; round <= 4; round += 1) {
     const { id } = await waiting(maker)
     expect(await heardByAll()).toEqual([
@@ -250,17 +249,17 @@ test('two members with the same subscription are each told what they may approve
   }
 })
 
-/** The first changes that a client of WebSockets hears. */
-async function hear(token: string, query: string, count: number): Promise<ApprovalAnswer[]> {
-  const heard: ApprovalAnswer[] = []
+/** The first changes that a client of WebSockets receives. */
+async function firstChanges(token: string, query: string, count: number): Promise<ApprovalAnswer[]> {
+  const changes: ApprovalAnswer[] = []
   for await (const change of listen(token, query)) {
-    heard.push(change)
-    if (heard.length === count) break
+    changes.push(change)
+    if (changes.length === count) break
   }
-  return heard
+  return changes
 }
 
-/** The changes that a client of WebSockets hears, one by one. */
+/** The changes that a client of WebSockets receives, one by one. */
 async function* listen(token: string, query: string): AsyncGenerator<ApprovalAnswer, void> {
   const client = createClient({
     url: `${fixture.url.replace('http', 'ws')}/graphql`,

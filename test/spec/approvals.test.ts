@@ -3,7 +3,8 @@ import { approvalsOn, released, sentOnce } from '../kit/approvals.ts'
 import { day, payoutsOn } from '../kit/payouts.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
 
-// Approvals of payouts (see docs/design/rules.md#approvals): people decide, never alone where two are asked.
+// Approvals of payouts (see docs/design/rules.md#approvals): people decide, never alone where two are
+// required.
 const fixture = await openFixture()
 const sibling = await fixture.sibling()
 const { payOut, money, record, cancel, emitted, ahead } = payoutsOn(fixture)
@@ -11,7 +12,7 @@ const { ask, approvalOf, team, waiting, approve, reject, becomes, paidOut, verdi
 const { owner } = fixture.database
 
 describe('approvePayout', () => {
-  test.each(['owner', 'admin', 'finance'] as const)('by an %s who signed in lets it go', async (role) => {
+  test.each(['owner', 'admin', 'finance'] as const)('by a signed-in %s sends the payout', async (role) => {
     const { merchant, person } = await team()
     const payout = await waiting(merchant)
     const by = await person(role)
@@ -37,7 +38,7 @@ describe('approvePayout', () => {
     ])
   })
 
-  test('of one for a day to come: it goes on its day', async () => {
+  test('of a scheduled payout sends it on its day', async () => {
     const { merchant, person } = await team()
     const payout = await waiting(merchant, { scheduled_at: ahead(day) })
     expect(await approve(await person(), payout)).toMatchObject({ status: 'PENDING' })
@@ -47,7 +48,7 @@ describe('approvePayout', () => {
     expect(await paidOut(payout)).toEqual(sentOnce)
   })
 
-  test('of two the first alone lets nothing go, however often', async () => {
+  test('by one of two people sends nothing, however often', async () => {
     const { merchant, person } = await team(2)
     const payout = await waiting(merchant)
     const [first, second] = [await person(), await person('owner')]
@@ -62,7 +63,7 @@ describe('approvePayout', () => {
     expect(await verdictsOf(payout)).toEqual([`${first.memberId} approved`, `${second.memberId} approved`])
   })
 
-  test('under one Idempotency-Key it counts once, and is answered the same', async () => {
+  test('under one Idempotency-Key counts once, and gets the same answer', async () => {
     const { merchant, person } = await team(2)
     const [payout, by] = [await waiting(merchant), await person()]
     const send = () =>
@@ -82,7 +83,7 @@ describe('approvePayout', () => {
     expect(await verdictsOf(payout)).toEqual([`${by.memberId} approved`])
   })
 
-  test('how many are asked stands with the payout: other settings change nothing of it', async () => {
+  test('counts to the number that the payout recorded: later settings change nothing of it', async () => {
     const { merchant, person } = await team(1)
     const before = await waiting(merchant)
     await fixture.rest('PUT', '/settings', { token: merchant.token, body: { approvals_required: 3 } })
@@ -95,8 +96,8 @@ describe('approvePayout', () => {
   })
 })
 
-describe('no approval is reached', () => {
-  test('by an API token, whatever its scopes', async () => {
+describe('an approval is refused', () => {
+  test('by an API token, with any scopes', async () => {
     const { merchant } = await team()
     const payout = await waiting(merchant)
     for (const answer of [await approve(merchant, payout), await reject(merchant, payout)]) {
@@ -105,7 +106,7 @@ describe('no approval is reached', () => {
     expect(await approvalOf(merchant.token, payout.id)).toMatchObject({ canApprove: false })
   })
 
-  test('by whoever only reads', async () => {
+  test('by a member who may only read', async () => {
     const { merchant, person } = await team()
     const payout = await waiting(merchant)
     const viewer = await person('viewer')
@@ -128,7 +129,7 @@ describe('no approval is reached', () => {
     await becomes(merchant, payout, { status: 'completed' })
   })
 
-  test('by whoever was shown the API key that made it, also by way of another key', async () => {
+  test('by a member who was shown the API key that made it, also by way of another key', async () => {
     const { person } = await team()
     const [holder, other] = [await person('owner'), await person('owner')]
     const first = await keyBy(holder.token, 'createApiKey(input: { name: "a", scopes: [PAYOUT, SETTINGS] })')
@@ -143,11 +144,11 @@ describe('no approval is reached', () => {
     const payout = await waiting(regenerated)
     expect(await approve(other, payout)).toMatchObject({ code: 'FORBIDDEN' })
     expect(await approve(holder, payout)).toMatchObject({ approval: { status: 'APPROVED' } })
-    // Who held the key then counts, whoever holds it now.
+    // The holder at the time of the payout counts, not the holder now.
     expect(await approve(holder, before)).toMatchObject({ code: 'FORBIDDEN' })
   })
 
-  test('by a stale digest, or a wrong one', async () => {
+  test('with a stale digest, or a wrong one', async () => {
     const { merchant, person } = await team()
     const phone = customer('00')
     const payout = await waiting(merchant, { destination_phone: phone })
@@ -162,7 +163,8 @@ describe('no approval is reached', () => {
         problems: [{ field: 'digest' }],
       })
     }
-    // What it is about cannot change; here the guard is off, as it might be for whoever has the database.
+    // A trigger keeps the approved fields fixed; it is off here, as an attacker with access to the database
+    // could do.
     await owner.query('ALTER TABLE payout DISABLE TRIGGER payout_guard')
     await owner.query(`UPDATE payout SET destination_phone = '+22370000099' WHERE id = $1`, [payout.id])
     expect(await approve(by, payout)).toMatchObject({ code: 'STATE_CONFLICT' })
@@ -174,17 +176,17 @@ describe('no approval is reached', () => {
 
   test('by a removed member, on any service, from that moment on', async () => {
     const { merchant, person } = await team()
-    const [payout, boss, gone] = [await waiting(merchant), await person('owner'), await person()]
+    const [payout, boss, removed] = [await waiting(merchant), await person('owner'), await person()]
     // Both services know the session.
-    for (const url of [fixture.url, sibling]) await ask(gone.token, '{ me { role } }', {}, url)
-    const removal = `mutation { removeMember(id: ${gone.memberId}) { __typename } }`
+    for (const url of [fixture.url, sibling]) await ask(removed.token, '{ me { role } }', {}, url)
+    const removal = `mutation { removeMember(id: ${removed.memberId}) { __typename } }`
     expect(await ask(boss.token, removal, {})).toEqual({ __typename: 'TeamMember' })
-    const answers = await Promise.all([fixture.url, sibling].map((url) => approve(gone, payout, url)))
+    const answers = await Promise.all([fixture.url, sibling].map((url) => approve(removed, payout, url)))
     for (const answer of answers) expect(answer).toMatchObject({ code: 'UNAUTHENTICATED' })
     expect(await verdictsOf(payout)).toEqual([])
   })
 
-  test('by whoever was made a viewer, from that moment on', async () => {
+  test('by a member who was made a viewer, from that moment on', async () => {
     const { merchant, person } = await team()
     const [payout, boss, lowered] = [await waiting(merchant), await person('owner'), await person()]
     await ask(lowered.token, '{ me { role } }', {}, sibling)
@@ -197,17 +199,17 @@ describe('no approval is reached', () => {
     expect(await verdictsOf(payout)).toEqual([])
   })
 
-  test('with the approval of somebody who was removed since', async () => {
+  test('with the approval of a member who was removed since', async () => {
     const { merchant, person } = await team(2)
     const payout = await waiting(merchant)
-    const [boss, gone, second, third] = [
+    const [boss, removed, second, third] = [
       await person('owner'),
       await person(),
       await person(),
       await person(),
     ]
-    await approve(gone, payout)
-    await ask(boss.token, `mutation { removeMember(id: ${gone.memberId}) { __typename } }`, {})
+    await approve(removed, payout)
+    await ask(boss.token, `mutation { removeMember(id: ${removed.memberId}) { __typename } }`, {})
     expect(await approve(second, payout)).toMatchObject({
       approval: { status: 'PENDING', approvedBy: [{ counts: false }, { counts: true }] },
     })
@@ -215,7 +217,7 @@ describe('no approval is reached', () => {
     await becomes(merchant, payout, { status: 'completed' })
   })
 
-  test('of what does not wait, or is somebody else’s', async () => {
+  test('of a payout that does not wait, or belongs to another merchant', async () => {
     const { merchant, person } = await team()
     const by = await person()
     const { body } = await payOut(merchant, { amount: 1_000 })
@@ -227,22 +229,22 @@ describe('no approval is reached', () => {
       canApprove: false,
       approvedBy: [],
     })
-    const gone = await waiting(merchant)
-    await cancel(merchant, gone.id)
-    for (const payout of [never, gone]) {
+    const cancelled = await waiting(merchant)
+    await cancel(merchant, cancelled.id)
+    for (const payout of [never, cancelled]) {
       expect(await approve(by, payout)).toMatchObject({ code: 'STATE_CONFLICT' })
       expect(await reject(by, payout)).toMatchObject({ code: 'STATE_CONFLICT' })
     }
     const stranger = await (await team()).person()
-    for (const id of [gone.id, 999_999_999]) {
-      expect(await approve(stranger, { ...gone, id })).toMatchObject({ code: 'NOT_FOUND' })
+    for (const id of [cancelled.id, 999_999_999]) {
+      expect(await approve(stranger, { ...cancelled, id })).toMatchObject({ code: 'NOT_FOUND' })
       expect(await reject(stranger, { id })).toMatchObject({ code: 'NOT_FOUND' })
     }
   })
 })
 
 describe('rejectPayout', () => {
-  test('by one is enough: it is cancelled, its money free again, and why is told', async () => {
+  test('by one person is enough: the payout is cancelled, its money free, and the reason given', async () => {
     const { merchant, person } = await team(3)
     const payout = await waiting(merchant, { amount: 30_000 })
     const [yes, no] = [await person(), await person('admin')]
@@ -268,7 +270,7 @@ describe('rejectPayout', () => {
     expect(await reject(yes, payout)).toMatchObject({ code: 'STATE_CONFLICT' })
   })
 
-  test('also by who approved it before', async () => {
+  test('is open to a member who approved it before', async () => {
     const { merchant, person } = await team(2)
     const [payout, by] = [await waiting(merchant), await person()]
     await approve(by, payout)
@@ -285,7 +287,7 @@ describe('rejectPayout', () => {
   })
 })
 
-/** A key as `mutation` gives it to whoever has `token`, and a token of its own. */
+/** A key that the owner of `token` makes by `mutation`, and a token of that key. */
 async function keyBy(token: string, mutation: string): Promise<{ id: number; token: string }> {
   const fields = '{ ... on IssuedApiKey { key secret apiKey { databaseId } } }'
   const made = await ask(token, `mutation { ${mutation} ${fields} }`, {})

@@ -23,7 +23,7 @@ afterAll(async () => {
   await mail.close()
 })
 
-/** Entries that a merchant leaves: `entries` changes of its settings, sealed. */
+/** Makes entries for a merchant: `entries` changes of its settings, all chained. */
 async function change(shop: TestMerchant, entries: number): Promise<void> {
   for (let n = 1; n <= entries; n += 1) {
     const body = { approval_threshold: Math.floor(Math.random() * 1e9) }
@@ -53,7 +53,7 @@ async function verify({ token }: TestMerchant, head?: string) {
 const command = ({ merchantId }: TestMerchant, head?: string) =>
   commands['audit-log verify']?.(service.app.services, { merchant: String(merchantId), head })
 
-/** What F10 did: everything after place 4 goes, and the head of then comes back. */
+/** The attack: deletes everything after position 4, and puts the head of that time back. */
 async function cut(
   shop: TestMerchant,
   old: { position: bigint; hash: Buffer; proof: Buffer },
@@ -83,7 +83,7 @@ const headRow = async ({ merchantId }: TestMerchant) =>
     )
   ).rows[0]
 
-/** A shop whose log was cut back to place 4, and the head that was kept of place 6 or more. */
+/** A shop with a log that was cut back to position 4, and a kept head of position 6 or more. */
 async function cutShop() {
   const shop = await shopWith(0)
   await change(shop, 4 - Number((await headRow(shop)).position))
@@ -95,13 +95,13 @@ async function cutShop() {
   return { shop, head: head as string }
 }
 
-test('a log whose end was taken back is found out by a head that was kept', async () => {
+test('a kept head reveals that the end of a log was cut off', async () => {
   const { shop, head } = await cutShop()
-  // By itself the rest looks whole: that is why heads are kept outside.
+  // The remaining chain alone looks intact: heads are kept outside for that reason.
   expect(await verify(shop)).toMatchObject({ isIntact: true, upTo: 4 })
   const lost = { isIntact: false, fault: { sequence: 7, problem: 'head not contained' } }
   expect(await verify(shop, head)).toMatchObject(lost)
-  // The chain that grows over the gap has other links in these places.
+  // The chain that grows over the gap has other links at these positions.
   await change(shop, 4)
   expect(await verify(shop)).toMatchObject({ isIntact: true, upTo: 8 })
   expect(await verify(shop, head)).toMatchObject(lost)
@@ -124,18 +124,18 @@ test('a log that still contains the head says so, also after it has grown', asyn
   })
 })
 
-test('a log of which nothing is left is a fault beside keys, members or payments', async () => {
+test('an emptied log is a fault where keys, members or payments exist', async () => {
   const shop = await shopWith(2)
   const { head } = await verify(shop)
   for (const table of ['audit_entry', 'audit_link', 'audit_head'])
     await corrupt(service.database.owner, `DELETE FROM ${table} WHERE merchant_id = $1`, [shop.merchantId])
-  const gone = { isIntact: false, upTo: 0, head: null, fault: { sequence: 1, problem: 'missing' } }
-  expect(await verify(shop)).toMatchObject(gone)
+  const emptied = { isIntact: false, upTo: 0, head: null, fault: { sequence: 1, problem: 'missing' } }
+  expect(await verify(shop)).toMatchObject(emptied)
   expect(await command(shop)).toMatchObject({ failed: true })
   expect((await verify(shop, head)).fault.problem).toBe('head not contained')
 })
 
-test('an empty log of an account with nothing else in it is intact', async () => {
+test('an empty log of an empty account is intact', async () => {
   const { rows } = await service.database.owner.query(
     `INSERT INTO merchant (name) VALUES ('New') RETURNING id`,
   )
@@ -143,7 +143,7 @@ test('an empty log of an account with nothing else in it is intact', async () =>
   expect(made).toMatchObject({ failed: false, answer: { entries: 0, intact: true } })
 })
 
-test('a head that is none, of another merchant, or changed is refused by name', async () => {
+test('an invalid head, a head of another merchant, or a changed head is refused by name', async () => {
   const [shop, other] = [await shopWith(1), await shopWith(1)]
   const { head } = await verify(shop)
   const { head: others } = await verify(other)
@@ -193,7 +193,7 @@ test('each head is written to the log, once it has changed', async () => {
   const { head } = await verify(shop)
   expect(await write(shop)).toMatchObject([{ msg: 'audit log head', head, level: 30 }])
   const lines = await write(shop)
-  // What was sealed a moment ago may be written once more, and is the same.
+  // A link chained a moment ago may be written once more, unchanged.
   for (const line of lines) expect(line).toMatchObject({ msg: 'audit log head', head })
   await change(shop, 1)
   const { head: next } = await verify(shop)
@@ -216,7 +216,7 @@ test('a head that was put back raises an alarm at the next hour', async () => {
   expect((await write(shop)).filter(({ level }) => level === 50)).toMatchObject([alarm])
 })
 
-/** The next day: what was noted was yesterday. */
+/** The next day: today's email counts as yesterday's. */
 const nextDay = () => service.database.owner.query('UPDATE audit_email SET day = day - 1')
 const emailsTo = (address: string) =>
   mail.mails.filter(({ to }) => to.includes(address)).map(({ data }) => readEmail(data))
@@ -224,7 +224,7 @@ async function sendEmails(): Promise<void> {
   while (await writeHeadEmails(service.app.services));
 }
 
-test('a letter a day tells each owner the head, in the language of the account', async () => {
+test('an email a day gives each owner the head, in the language of the account', async () => {
   const shop = await shopWith(2)
   const { owner } = service.database
   const [awa, finance] = [`awa-${shop.merchantId}`, `finance-${shop.merchantId}`]
@@ -239,9 +239,9 @@ test('a letter a day tells each owner the head, in the language of the account',
   await eventually(() => expect(emailsTo(awa)).toHaveLength(1))
   expect(emailsTo(awa)[0]?.text).toContain(head)
   expect(emailsTo(awa)[0]?.text).toContain("dernière ligne signée du journal d'audit")
-  // The line of the letter is all that is needed.
+  // The line of the email is all that a check needs.
   expect(await verify(shop, emailsTo(awa)[0]?.text)).toMatchObject({ isIntact: true })
-  // Nothing new: no letter.
+  // The head has not changed: no email.
   await nextDay()
   await sendEmails()
   await owner.query(`UPDATE merchant SET notification_email = $2, locale = 'en' WHERE id = $1`, [

@@ -15,8 +15,8 @@ import { eventually } from '../kit/eventually.ts'
 import { type Case, mutations, type Prepare } from '../kit/audited/operations.ts'
 import { restWrites } from '../kit/audited/routes.ts'
 
-// Every operation once: what it leaves in the audit log, what it leaves there when it is refused, and that
-// none of the secrets that went to and fro lies anywhere it does not belong.
+// Every operation once: its entry in the audit log, no entry where it is refused, and none of the secrets in
+// any place where they do not belong.
 
 const logged = vi.hoisted(() => ({ lines: [] as string[] }))
 vi.mock(import('../../src/telemetry/log.ts'), () => ({
@@ -30,7 +30,7 @@ vi.mock(import('../../src/telemetry/log.ts'), () => ({
     return pino({ level: 'trace', base: null }, sink)
   },
 }))
-// What a hash takes is of `passwords.test.ts`.
+// `passwords.test.ts` tests the cost of a password hash.
 Object.assign(passwordBounds, { memoryKib: 64, passes: 1 })
 
 let mail: MailServer
@@ -77,8 +77,8 @@ async function entriesOf({ merchantId }: Pick<AuditedShop, 'merchantId'>): Promi
 
 const errorBodies: string[] = []
 
-/** What stands of a shop where operations write, but for what moves by itself. */
-async function standing({ merchantId }: Pick<AuditedShop, 'merchantId'>): Promise<unknown> {
+/** The rows of a shop that operations write, without the columns that change by themselves. */
+async function stateOf({ merchantId }: Pick<AuditedShop, 'merchantId'>): Promise<unknown> {
   const tables = [
     'team_member',
     'member_secret',
@@ -106,7 +106,7 @@ async function standing({ merchantId }: Pick<AuditedShop, 'merchantId'>): Promis
   return rows
 }
 
-/** As if no entry could be written for a shop. */
+/** Makes every audit entry of a shop fail. */
 async function withoutEntries({ merchantId }: AuditedShop, work: () => Promise<void>): Promise<void> {
   const { owner } = service.database
   await owner.query('INSERT INTO unrecorded VALUES ($1)', [merchantId])
@@ -116,7 +116,7 @@ async function withoutEntries({ merchantId }: AuditedShop, work: () => Promise<v
 
 /**
  * Runs a case that is refused, then one that cannot be recorded, and then one that succeeds.
- * @returns what that added to the log, and what it has to add
+ * @returns the entries that it added to the log, and the expected ones
  */
 async function tryOut(operation: string, prepare: Prepare): Promise<{ added: object[]; due: object }> {
   const shop = await fixture.shop()
@@ -124,18 +124,18 @@ async function tryOut(operation: string, prepare: Prepare): Promise<{ added: obj
   const { ask, actor, target } = prepared
   const viewer = await fixture.member(shop, 'viewer')
   const before = await entriesOf(shop)
-  const stood = await standing(shop)
+  const stood = await stateOf(shop)
   const refused = await fixture.send(prepared.refused ?? { ...ask, token: viewer.token })
   expect(refused).toMatchObject({ data: null })
   errorBodies.push(refused.text)
-  expect(await standing(shop)).toEqual(stood)
+  expect(await stateOf(shop)).toEqual(stood)
   await service.database.owner.query('DELETE FROM sign_in_wait')
   await withoutEntries(shop, async () => {
     if (prepared.isGoodOnce) return
     const failed = await fixture.send(ask)
     expect(failed).toMatchObject({ data: null })
     errorBodies.push(failed.text)
-    expect(await standing(shop)).toEqual(stood)
+    expect(await stateOf(shop)).toEqual(stood)
   })
 
   const done = await fixture.send(ask)
@@ -166,7 +166,7 @@ test('every mutation and every writing route has its row', () => {
   ).toEqual(paths.toSorted())
 })
 
-describe.concurrent('leaves one entry, and none when it is refused; without one it does not happen:', () => {
+describe.concurrent('each leaves one entry, none when refused; without its entry it does not happen:', () => {
   const rows = Object.entries(mutations)
   test.each(rows.flatMap(([name, row]) => ('exempt' in row ? [] : [[name, row] as const])))(
     '%s',
@@ -185,7 +185,7 @@ describe.concurrent('leaves one entry, and none when it is refused; without one 
   })
 })
 
-test('the log shows what changed, as it was and as it is, and nothing else', async () => {
+test('the log shows the changed fields, before and after, and no others', async () => {
   const shop = await fixture.shop()
   const { token, merchantId } = shop
   const owner = await fixture.member(shop, 'owner')
@@ -198,7 +198,7 @@ test('the log shows what changed, as it was and as it is, and nothing else', asy
     token,
   })
   await fixture.done({ method: 'PUT', path: `/beneficiaries/${id}`, body: { is_active: false }, token })
-  // What is sent twice under one key is one change.
+  // A request sent twice under one key is one change.
   const headers = { 'Idempotency-Key': 'once' }
   const change = { method: 'PUT', path: `/beneficiaries/${id}`, body: { name: 'Awa D.' }, headers, token }
   for (const once of [change, change]) await fixture.done(once)
@@ -226,13 +226,13 @@ test('the log shows what changed, as it was and as it is, and nothing else', asy
   ])
   expect(await shown('to: "2020-01-01T00:00:00Z"')).toEqual([])
   expect(await shown('from: "2020-01-01T00:00:00Z"')).toHaveLength(6)
-  // By itself, and no later than 5 s after the change.
+  // The job chains the entries by itself, at most 5 s after the change.
   await eventually(async () => expect(await chainOf(shop)).toMatchObject({ upTo: 6, isIntact: true }), 5_000)
   const viewer = await fixture.member(shop, 'viewer')
   expect(await shown('', viewer.token)).toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] })
 })
 
-test('what the command line of the platform changes is on record too', async () => {
+test('changes by the command line of the platform are recorded too', async () => {
   const shop = await fixture.shop()
   const merchant = String(shop.merchantId)
   const command = (name: string, flags: object) => commands[name]?.(service.app.services, flags)
@@ -265,7 +265,7 @@ test('what the command line of the platform changes is on record too', async () 
 
 const later = new Date(Date.now() + 86_400_000).toISOString()
 
-/** Seals what there is, as several processes at once. */
+/** Chains all entries, as several processes at once. */
 async function chainAll(): Promise<void> {
   const { pool } = service.database.database
   const { auditKey } = service.app.services.access.master
@@ -282,7 +282,7 @@ const chainOf = async ({ token }: Pick<AuditedShop, 'token'>) => {
   return body['data'].verifyAuditLog
 }
 
-test('every log is one chain; the database itself lets nobody change it', async () => {
+test('every log is one chain; the database itself refuses every change of it', async () => {
   await chainAll()
   const { owner, database } = service.database
   const { rows } = await owner.query<{ merchantId: number; position: bigint; n: bigint }>(
@@ -308,7 +308,7 @@ test('every log is one chain; the database itself lets nobody change it', async 
 })
 
 test.each(Object.entries(tampering))(
-  'whoever switches the guards off is found out: %s',
+  'tampering with the triggers off is found: %s',
   async (_name, [statement, fault]) => {
     const shop = await fixture.shop()
     const { token, merchantId } = shop
@@ -327,13 +327,13 @@ test.each(Object.entries(tampering))(
   },
 )
 
-test('no secret lies in a log, in the audit log, in an event, in an error or in a wrong letter', async () => {
+test('no secret appears in a log, in the audit log, in events, errors or other emails', async () => {
   const { owner } = service.database
   const rowsOf = async (table: string) => {
     const { rows } = await owner.query<{ row: string }>(`SELECT t::text AS row FROM ${table} t`)
     return rows.map(({ row }) => row).join('\n')
   }
-  const places = {
+  const texts = {
     log: logged.lines.join(''),
     audit: await rowsOf('audit_entry'),
     events: await rowsOf('event'),
@@ -342,16 +342,16 @@ test('no secret lies in a log, in the audit log, in an event, in an error or in 
     mails: mail.mails.map(({ data }) => readEmail(data).text.replaceAll(/#\S+/g, '#')).join('\n'),
   }
   expect(fixture.secrets.size).toBeGreaterThan(150)
-  for (const [place, text] of Object.entries(places)) {
+  for (const [source, text] of Object.entries(texts)) {
     expect(text.length).toBeGreaterThan(100)
     const found = [...fixture.secrets].filter((secret) => isIn(secret, text))
-    expect({ place, found }).toEqual({ place, found: [] })
+    expect({ source, found }).toEqual({ source, found: [] })
   }
-  // The search finds what is there.
-  expect(places.mails).toContain('Awa')
+  // The search does find the text that is there.
+  expect(texts.mails).toContain('Awa')
 })
 
-/** A secret as it was, as JSON writes it, or as it is written in an address; six digits stand alone. */
+/** Whether a secret is in a text: plain, as JSON or URL-encoded; six digits must stand alone. */
 function isIn(secret: string, text: string): boolean {
   if (/^\d{6}$/.test(secret)) return new RegExp(`\\b${secret}\\b`).test(text)
   return [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)].some((each) =>
@@ -359,7 +359,7 @@ function isIn(secret: string, text: string): boolean {
   )
 }
 
-/** The root field that a document of REST runs has its name, but for the capital. */
+/** The root field of a REST document has the name of the operation, with a small first letter. */
 function operationOf(name: string): string {
   return name.charAt(0).toLowerCase() + name.slice(1)
 }

@@ -25,7 +25,7 @@ describe('POST /auth', () => {
     expect((await rest('GET', '/balance', { token })).status).toBe(200)
   })
 
-  test('an unreadable body is 400, after the credentials were judged and counted', async () => {
+  test('an unreadable body is 400, after the credentials were checked and counted', async () => {
     const shop = await fixture.merchant()
     const right = await auth(pairOf(shop), '{"scopes": [')
     expect(right.status).toBe(400)
@@ -42,14 +42,14 @@ describe('POST /auth', () => {
     expect(shop.apiSecret).toMatch(/^ms_/)
   })
 
-  test('without a wish the token holds pay, deposit and balance for 24 hours', async () => {
+  test('by default the token holds pay, deposit and balance for 24 hours', async () => {
     const { body } = await auth(pairOf(await fixture.merchant()), {})
     expect(body['data'].scopes).toEqual(['pay', 'deposit', 'balance'])
     const { exp = 0, iat = 0 } = decodeJwt(body['data'].token)
     expect(exp - iat).toBe(24 * 3_600)
   })
 
-  test('the token is a signed JWT that embeds the scopes that were asked for', async () => {
+  test('the token is a signed JWT that embeds the requested scopes', async () => {
     const { body } = await auth(pairOf(await fixture.merchant()), {
       scopes: ['balance', 'webhooks', 'balance'],
     })
@@ -118,11 +118,11 @@ describe('POST /auth', () => {
     }
   })
 
-  test('401 comes before 400: nobody learns about wishes before the key is known', async () => {
+  test('401 comes before 400: a caller without a valid key learns nothing about its input', async () => {
     expect((await auth({ 'X-API-Key': 'mk_none' }, { scopes: [] })).status).toBe(401)
   })
 
-  test('401 key and secret in the body count for nothing', async () => {
+  test('401 key and secret in the body are ignored', async () => {
     const { apiKey, apiSecret } = await fixture.merchant()
     expect((await auth({}, { api_key: apiKey, api_secret: apiSecret })).status).toBe(401)
   })
@@ -177,7 +177,7 @@ describe('POST /auth, 20 requests per 15 minutes', () => {
     expect(over.headers.get('RateLimit')).toMatch(/^"auth";r=0;t=\d+$/)
   })
 
-  test('a key over its limit leaves other keys and its own tokens alone', async () => {
+  test('a key over its limit does not affect other keys or its own tokens', async () => {
     const [busy, calm] = [await fixture.merchant(), await fixture.merchant()]
     for (let tries = 0; tries < 20; tries += 1) await auth(pairOf(busy))
     expect((await auth(pairOf(busy))).status).toBe(429)

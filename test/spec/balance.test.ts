@@ -7,7 +7,7 @@ import { customer, each, openFixture, perOperator } from '../kit/fixture.ts'
 const fixture = await openFixture()
 const balanceOf = (token: string, query = '') => fixture.rest('GET', `/balance${query}`, { token })
 
-test('a new merchant has nothing', async () => {
+test('a new merchant has 0', async () => {
   const { token } = await fixture.merchant()
   const { status, body } = await balanceOf(token)
   expect(status).toBe(200)
@@ -20,7 +20,7 @@ test('a new merchant has nothing', async () => {
   })
 })
 
-test('balance is available + reserved', async () => {
+test('the balance is available + reserved', async () => {
   const shop = await fixture.merchant()
   await fundMerchant(fixture.app.services, shop.merchantId, { amount: 10_000 })
   await reserveForApproval(fixture.database.owner, shop.merchantId, 4_000n)
@@ -35,14 +35,14 @@ test('a confirmed collection is credited to the balance of its merchant alone', 
   expect(await fixture.available(other)).toBe(0)
 })
 
-test('reading it records nothing', async () => {
+test('reading the balance records nothing', async () => {
   const { token } = await fixture.merchant()
   const before = await fixture.rowCounts()
   await balanceOf(token)
   expect(await fixture.rowCounts()).toEqual(before)
 })
 
-test('with payment_method the operator is asked, and a balance_check of 0 recorded', async () => {
+test('with payment_method the service asks the operator and records a balance_check of 0', async () => {
   const shop = await fixture.merchant()
   const floats = await perOperator(async (operator) => {
     const { status, body } = await balanceOf(shop.token, `?payment_method=${operator}`)
@@ -68,7 +68,7 @@ test('a balance check posts nothing to the ledger', async () => {
   expect(await fixture.rowCounts()).toEqual({ ...before, transaction: before.transaction + 1 })
 })
 
-test('the reference of a balance check is nobody else’s to ask about', async () => {
+test('the reference of a balance check has no payment status', async () => {
   const shop = await fixture.merchant()
   await balanceOf(shop.token, '?payment_method=OperatorA')
   const { body } = await fixture.rest('GET', '/transactions?transaction_type=balance_check', shop)
@@ -86,7 +86,7 @@ test('400 an unknown payment_method names the parameter and records nothing', as
   expect(await fixture.rowCounts()).toEqual(before)
 })
 
-test('500 the operator is out of reach: recorded as failed', async () => {
+test('500 an unreachable operator: the check is recorded as failed', async () => {
   const shop = await fixture.merchant()
   await fixture.outage('OperatorC', 'refuse')
   const { status, body } = await balanceOf(shop.token, '?payment_method=OperatorC')

@@ -4,7 +4,7 @@ import { batchApprovalsOn } from '../kit/batch-approvals.ts'
 import { bulkOn } from '../kit/bulk.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// Approvals of batches that meet something else at the same moment, on two services over one database.
+// Approvals of batches that race with another change, on two services over one database.
 const fixture = await openFixture()
 const sibling = await fixture.sibling()
 const { cancel, ended, money, summary } = bulkOn(fixture)
@@ -17,7 +17,7 @@ describe('races have one end', () => {
     { required: 2, at: 2 },
     { required: 2, at: 3 },
     { required: 3, at: 3 },
-  ])('$at approve at once where $required are asked: $required count, it goes once', async (race) => {
+  ])('$at approve at once where $required are needed: $required count, it is sent once', async (race) => {
     const { merchant, person } = await team(race.required)
     const people = await Promise.all(Array.from({ length: race.at }, () => person()))
     const batches = await Promise.all(Array.from({ length: rounds }, () => waiting(merchant)))
@@ -54,11 +54,11 @@ describe('races have one end', () => {
         const [first, second] = n % 2 ? [fixture.url, sibling] : [sibling, fixture.url]
         const asked = [approve(yes, batch, first), reject(no, batch, 'no', second)] as const
         const [approved, rejected] = await Promise.all(asked)
-        const went = approved['__typename'] === 'Batch'
-        expect(rejected).toMatchObject(went ? { code: 'STATE_CONFLICT' } : { status: 'CANCELLED' })
-        expect(approved).toMatchObject(went ? { __typename: 'Batch' } : { code: 'STATE_CONFLICT' })
-        expect(await ended(merchant, batch.id)).toMatchObject({ status: went ? 'completed' : 'cancelled' })
-        expect(await paidOut(batch)).toEqual(went ? sentOnce : released)
+        const isPaid = approved['__typename'] === 'Batch'
+        expect(rejected).toMatchObject(isPaid ? { code: 'STATE_CONFLICT' } : { status: 'CANCELLED' })
+        expect(approved).toMatchObject(isPaid ? { __typename: 'Batch' } : { code: 'STATE_CONFLICT' })
+        expect(await ended(merchant, batch.id)).toMatchObject({ status: isPaid ? 'completed' : 'cancelled' })
+        expect(await paidOut(batch)).toEqual(isPaid ? sentOnce : released)
         expect(await verdictsOf(batch)).toHaveLength(1)
       }),
     )
@@ -72,17 +72,18 @@ describe('races have one end', () => {
       batches.map(async (batch, n) => {
         const asked = [approve(by, batch, n % 2 ? sibling : fixture.url), cancel(merchant, batch.id)] as const
         const [approved, cancelled] = await Promise.all(asked)
-        // What is approved may be cancelled still: then who was sent is paid, and the rest is not.
+        // An approved batch may still be cancelled: then the recipients already sent are paid, and the rest
+        // is not.
         expect(approved).toMatchObject(cancelled.status === 200 ? {} : { __typename: 'Batch' })
         const end = await ended(merchant, batch.id)
-        const went = end['succeeded_count'] === 1
+        const isPaid = end['succeeded_count'] === 1
         expect(end['status']).toBe(cancelled.status === 200 ? 'cancelled' : 'completed')
-        expect(await paidOut(batch)).toEqual(went ? sentOnce : released)
+        expect(await paidOut(batch)).toEqual(isPaid ? sentOnce : released)
       }),
     )
   })
 
-  test('approve against the removal of who approves', async () => {
+  test('approve against the removal of the approver', async () => {
     const { merchant, person } = await team()
     const boss = await person('owner')
     const batches = await Promise.all(Array.from({ length: rounds }, () => waiting(merchant)))
@@ -92,11 +93,11 @@ describe('races have one end', () => {
         await ask(by.token, '{ me { role } }', {}, sibling)
         const removal = `mutation { removeMember(id: ${by.memberId}) { __typename } }`
         const [approved] = await Promise.all([approve(by, batch, sibling), ask(boss.token, removal, {})])
-        const went = approved['__typename'] === 'Batch'
-        expect(approved).toMatchObject(went ? { __typename: 'Batch' } : { code: 'UNAUTHENTICATED' })
-        expect(await verdictsOf(batch)).toHaveLength(went ? 1 : 0)
-        const end = went ? await ended(merchant, batch.id) : await summary(merchant, batch.id)
-        expect(end['status']).toBe(went ? 'completed' : 'pending_approval')
+        const isPaid = approved['__typename'] === 'Batch'
+        expect(approved).toMatchObject(isPaid ? { __typename: 'Batch' } : { code: 'UNAUTHENTICATED' })
+        expect(await verdictsOf(batch)).toHaveLength(isPaid ? 1 : 0)
+        const end = isPaid ? await ended(merchant, batch.id) : await summary(merchant, batch.id)
+        expect(end['status']).toBe(isPaid ? 'completed' : 'pending_approval')
       }),
     )
   })

@@ -8,7 +8,7 @@ import { eventually } from '../kit/eventually.ts'
 import { day } from '../kit/payouts.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// Approvals of batches (see docs/design/rules.md#approvals): as with payouts, and nobody behind a batch
+// Approvals of batches (see docs/design/rules.md#approvals): as with payouts, and no maker of a batch
 // decides.
 const fixture = await openFixture()
 const { call, draft, process, cancel, ended, money, summary, emitted } = bulkOn(fixture)
@@ -16,7 +16,7 @@ const { ask, team, waiting, send, approve, reject, approvalOf, paidOut, verdicts
   batchApprovalsOn(fixture)
 const { owner } = fixture.database
 
-/** A token of an API key that `token` makes, whose holder is whoever has `token`. */
+/** A token of an API key that the owner of `token` makes and holds. */
 async function keyBy(token: string): Promise<{ token: string }> {
   const document = `mutation { createApiKey(input: { name: "till", scopes: [BULK_PAY] }) {
     ... on IssuedApiKey { key secret } } }`
@@ -27,7 +27,7 @@ async function keyBy(token: string): Promise<{ token: string }> {
 }
 
 describe('approveBatch', () => {
-  test('by somebody else lets it go, and everybody is paid once', async () => {
+  test('by another member processes the batch, and every recipient is paid once', async () => {
     const { merchant, person } = await team()
     const batch = await waiting(merchant, [row(), row('00', { amount: 3_000 })])
     expect(await money(merchant)).toEqual({ available: 95_000, reserved: 5_000 })
@@ -59,7 +59,7 @@ describe('approveBatch', () => {
     ])
   })
 
-  test('of two the first alone lets nothing go, however often', async () => {
+  test('by one of two people sends nothing, however often', async () => {
     const { merchant, person } = await team(2)
     const batch = await waiting(merchant)
     const [first, second] = [await person(), await person('owner')]
@@ -74,14 +74,14 @@ describe('approveBatch', () => {
     expect(await verdictsOf(batch)).toEqual([`${first.memberId} approved`, `${second.memberId} approved`])
   })
 
-  test('what is under the threshold goes at once, and says nothing of approvals', async () => {
+  test('is not required under the threshold: the batch is processed at once', async () => {
     const { merchant } = await team()
     const id = await draft(merchant, [row('00', { amount: 1_999 })])
     expect((await process(merchant, id)).body['data']).toMatchObject({ status: 'processing' })
     expect(await ended(merchant, id)).not.toHaveProperty('approval')
   })
 
-  test('what is approved can be computed from what is read', async () => {
+  test('has a digest that can be computed from the fields that are read', async () => {
     const { merchant, person } = await team()
     const rows = [row('00', { name: 'Awa|é' }), row('00', { amount: 3_000, payment_method: 'OperatorC' })]
     const batch = await waiting(merchant, rows)
@@ -93,8 +93,8 @@ describe('approveBatch', () => {
   })
 })
 
-describe('no approval is reached', () => {
-  test('by whoever made it, added to it or sent it, also by way of an API key', async () => {
+describe('an approval is refused', () => {
+  test('by a member who made the batch, added to it or sent it, also by way of an API key', async () => {
     const { merchant, person } = await team()
     const [maker, adder, sender, holder, other] = [
       await person(),
@@ -121,7 +121,7 @@ describe('no approval is reached', () => {
     expect(await ended(merchant, id)).toMatchObject({ status: 'completed' })
   })
 
-  test('by an API token, by whoever only reads, or by strangers', async () => {
+  test('by an API token, by a member who may only read, or by another merchant', async () => {
     const { merchant, person } = await team()
     const batch = await waiting(merchant)
     for (const answer of [await approve(merchant, batch), await reject(merchant, batch)]) {
@@ -136,7 +136,7 @@ describe('no approval is reached', () => {
     expect(await paidOut(batch)).toEqual({ requests: 0, steps: ['reserve'] })
   })
 
-  test('by a digest of something else', async () => {
+  test('with the digest of something else', async () => {
     const { merchant, person } = await team()
     const [batch, other] = [await waiting(merchant), await waiting(merchant)]
     const by = await person()
@@ -147,7 +147,8 @@ describe('no approval is reached', () => {
       code: 'INVALID_INPUT',
       problems: [{ field: 'digest' }],
     })
-    // Who is paid cannot change; here the guard is off, as it might be for whoever has the database.
+    // A trigger keeps the recipients fixed; it is off here, as an attacker with access to the database could
+    // do.
     const change = (more: number) =>
       owner.query('UPDATE batch_recipient SET amount = amount + $2 WHERE batch_id = $1', [batch.id, more])
     await owner.query('ALTER TABLE batch_recipient DISABLE TRIGGER batch_recipient_guard')
@@ -162,17 +163,17 @@ describe('no approval is reached', () => {
     expect(await approve(by, batch)).toMatchObject({ status: 'PROCESSING' })
   })
 
-  test('with the approval of somebody who was removed since', async () => {
+  test('with the approval of a member who was removed since', async () => {
     const { merchant, person } = await team(2)
     const batch = await waiting(merchant)
-    const [boss, gone, second, third] = [
+    const [boss, removed, second, third] = [
       await person('owner'),
       await person(),
       await person(),
       await person(),
     ]
-    await approve(gone, batch)
-    await ask(boss.token, `mutation { removeMember(id: ${gone.memberId}) { __typename } }`)
+    await approve(removed, batch)
+    await ask(boss.token, `mutation { removeMember(id: ${removed.memberId}) { __typename } }`)
     expect(await approve(second, batch)).toMatchObject({
       status: 'PENDING_APPROVAL',
       approval: { approvedBy: [{ counts: false }, { counts: true }] },
@@ -181,20 +182,20 @@ describe('no approval is reached', () => {
     expect(await ended(merchant, batch.id)).toMatchObject({ status: 'completed' })
   })
 
-  test('of what does not wait, or no longer', async () => {
+  test('of a batch that does not wait, or no longer does', async () => {
     const { merchant, person } = await team()
     const by = await person()
     const never = { id: await draft(merchant, [row()]), digest: '0'.repeat(64) }
-    const gone = await waiting(merchant)
-    expect((await cancel(merchant, gone.id)).status).toBe(200)
-    for (const batch of [never, gone]) {
+    const cancelled = await waiting(merchant)
+    expect((await cancel(merchant, cancelled.id)).status).toBe(200)
+    for (const batch of [never, cancelled]) {
       expect(await approve(by, batch)).toMatchObject({ code: 'STATE_CONFLICT' })
       expect(await reject(by, batch)).toMatchObject({ code: 'STATE_CONFLICT' })
     }
-    expect(await paidOut(gone)).toEqual(released)
+    expect(await paidOut(cancelled)).toEqual(released)
   })
 
-  test('in the database, whoever says so: by too few, or by who is behind it', async () => {
+  test('by the database itself: with too few approvals, or that of a maker', async () => {
     const { merchant, person } = await team(2)
     const [maker, by] = [await person(), await person()]
     const batch = await waiting(maker)
@@ -217,8 +218,8 @@ describe('no approval is reached', () => {
   })
 })
 
-describe('what is not approved is cancelled, and its money free again', () => {
-  test('rejected by one, who says why', async () => {
+describe('a batch without approval is cancelled, and its money is free again', () => {
+  test('when one person rejects it, with a reason', async () => {
     const { merchant, person } = await team(3)
     const batch = await waiting(merchant, [row(), row()])
     const [yes, no] = [await person(), await person('admin')]
@@ -245,7 +246,7 @@ describe('what is not approved is cancelled, and its money free again', () => {
     expect(await reject(yes, batch)).toMatchObject({ code: 'STATE_CONFLICT' })
   })
 
-  test('by nobody in seven days', async () => {
+  test('when no person decides in seven days', async () => {
     const { merchant, person } = await team()
     const [batch, second] = [await waiting(merchant), await waiting(merchant)]
     await fixture.advance(7 * day)

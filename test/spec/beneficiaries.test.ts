@@ -62,8 +62,8 @@ describe('POST /beneficiaries', () => {
     ['a hidden character', { ...awa, name: 'A\u0000' }, ['name']],
     ['another method', { ...awa, payment_method: 'OperatorE' }, ['payment_method']],
     ['another category', { ...awa, category: 'friend' }, ['category']],
-    ['numbers for text', { ...awa, name: 7, account: 70_000_001 }, ['account', 'name']],
-  ])('400 for %s, with every field, and nothing is kept', async (_what, body, fields) => {
+    ['numbers in place of text', { ...awa, name: 7, account: 70_000_001 }, ['account', 'name']],
+  ])('400 for %s, with every field, and no row is kept', async (_what, body, fields) => {
     const other = await fixture.merchant()
     expect(fieldsOf(await ask('POST', '', body, other))).toEqual([400, ...fields])
     expect((await ask('GET', '', undefined, other)).headers.get('x-total-count')).toBe('0')
@@ -75,7 +75,7 @@ describe('POST /beneficiaries', () => {
     expect(second.id).not.toBe(first.id)
     const headers = { 'Idempotency-Key': 'awa' }
     const made = await ask('POST', '', awa, merchant, headers)
-    // Its process died before the answer was kept.
+    // Its process died before it could keep the answer.
     await fixture.database.owner.query(
       `UPDATE idempotency_key SET answer = NULL, locked_until = NULL WHERE merchant_id = $1`,
       [merchant.merchantId],
@@ -121,7 +121,7 @@ describe('GET /beneficiaries', () => {
     ['?active_only=true&category=supplier&payment_method=OperatorA', [2]],
     ['?limit=2&offset=2', [2, 3]],
     ['?limit=100&offset=100', []],
-  ])('%s shows those', async (query, shown) => {
+  ])('%s filters the list', async (query, shown) => {
     expect(await idsOf(query)).toEqual(shown)
   })
 
@@ -163,16 +163,16 @@ describe('GET /beneficiaries', () => {
 })
 
 describe('GET /beneficiaries/{id}', () => {
-  test("the record; 404 for another merchant's, for none, and for an id beyond them all", async () => {
+  test("the record; 404 for another merchant's, an unknown id, and an id beyond all ids", async () => {
     const made = await saved()
     expect(await read(made.id)).toEqual(made)
     const foreign = await saved(awa, await fixture.merchant())
-    const gone = [foreign.id, 999_999, 2_147_483_648, Number.MAX_SAFE_INTEGER]
-    for (const id of gone) expect((await ask('GET', `/${id}`)).status).toBe(404)
+    const unknownIds = [foreign.id, 999_999, 2_147_483_648, Number.MAX_SAFE_INTEGER]
+    for (const id of unknownIds) expect((await ask('GET', `/${id}`)).status).toBe(404)
     expect((await ask('GET', '/x')).status).toBe(400)
   })
 
-  test('in GraphQL by either id; of a thing of another type there is none', async () => {
+  test('in GraphQL by either id; null for the id of another type', async () => {
     const { id } = await saved()
     const document = 'query ($id: ID!) { beneficiary(id: $id) { id databaseId } }'
     const find = async (name: string) =>
@@ -203,7 +203,7 @@ describe('PUT /beneficiaries/{id}', () => {
     expect(await read(made.id)).toEqual(after)
   })
 
-  test('account and method are judged as they will be', async () => {
+  test('account and method are checked in their new combination', async () => {
     const made = await saved()
     const refused: [object, string][] = [
       [{ account: 'ML13 0012 3456' }, 'account'],
@@ -223,7 +223,7 @@ describe('PUT /beneficiaries/{id}', () => {
     expect(await read(made.id)).toMatchObject({ payment_method: 'OperatorC', account: '+22370000003' })
   })
 
-  test('another change in between is judged with this one', async () => {
+  test('a concurrent change is checked together with this one', async () => {
     const { id } = await saved({ ...bank, account: '+22370000001' })
     const { owner } = fixture.database
     const between = await owner.connect()
@@ -238,7 +238,7 @@ describe('PUT /beneficiaries/{id}', () => {
     expect(await read(id)).toMatchObject({ payment_method: 'BankTransfer', account: 'ML13 0012' })
   })
 
-  test("404 for another merchant's, whatever the body; nothing changes", async () => {
+  test("404 for another merchant's, with any body; nothing changes", async () => {
     const other = await fixture.merchant()
     const foreign = await saved(awa, other)
     const answers = [

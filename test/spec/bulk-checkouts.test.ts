@@ -5,11 +5,14 @@ import { bulkOn, row } from '../kit/bulk.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
 
-// Counted by the operator: what it was asked between a checkout's request and the call that it led to.
+// Counted by the operator: the calls between the request of a checkout and its own call.
 
 const perSecond = 30
 const rps = String(perSecond)
-/** Choice: what may pass while the requests are recorded; no number of recipients changes it. */
+/**
+ * Choice: the calls that may pass while the requests are recorded; the number of recipients does not change
+ * it.
+ */
 const overtakenMax = 10
 
 const fixture = await openFixture({ OPERATOR_A_RPS: rps, OPERATOR_D_RPS: rps })
@@ -22,7 +25,9 @@ async function callsOf(wanted: Operator) {
   return all.filter(({ operator }) => operator === wanted)
 }
 
-/** Each pays, at once. @returns how many other calls the operator got before the last of theirs */
+/**
+ * All merchants pay at once. @returns how many other calls the operator got before the last of their calls
+ */
 async function overtaken(operator: Operator, by: readonly TestMerchant[]): Promise<number> {
   const before = (await callsOf(operator)).length
   const phones = await Promise.all(
@@ -55,11 +60,11 @@ test.each([
       })),
     )
     await Promise.all(made.map(({ merchant, id }) => process(merchant, id)))
-    // Until the allowance of background work is used up, and all of it waits.
+    // Until the rate of background calls is used up, and all other recipients wait.
     await eventually(async () => expect((await callsOf(operator)).length).toBeGreaterThan(perSecond))
     for (let n = 0; n < 3; n += 1)
       expect(await overtaken(operator, [someone(n)])).toBeLessThanOrEqual(overtakenMax)
-    // More than was kept for them: these wait as well, and all others behind them.
+    // More checkouts than the reserved rate: these wait as well, but in front of all recipients.
     const load = Array.from({ length: perSecond + 10 }, (_, n) => someone(n))
     expect(await overtaken(operator, load)).toBeLessThanOrEqual(overtakenMax)
     await Promise.all(

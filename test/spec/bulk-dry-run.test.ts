@@ -5,13 +5,13 @@ import type { RestAnswer, TestMerchant } from '../kit/app.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// Dry runs of bulk pay, and what is warned of when it is real.
+// Dry runs of bulk pay, and the warnings of real runs.
 
 const fixture = await openFixture()
 const { call, shop, draft, process, cancel, ended, money } = bulkOn(fixture)
 const { owner } = fixture.database
 
-/** All that a merchant has in the database, row by row. */
+/** All rows of a merchant in the database. */
 async function rowsOf({ merchantId }: TestMerchant): Promise<unknown> {
   const tables = ['batch', 'batch_recipient', 'ledger_entry', 'event', 'audit_entry', 'operator_request']
   const counts = tables.map(
@@ -27,7 +27,7 @@ async function rowsOf({ merchantId }: TestMerchant): Promise<unknown> {
   return rows[0]
 }
 
-/** Does a thing that must leave no trace. */
+/** Runs an act that must leave no trace. */
 async function untouched<T>(merchant: TestMerchant, act: () => Promise<T>): Promise<T> {
   const before = await rowsOf(merchant)
   const result = await act()
@@ -35,7 +35,7 @@ async function untouched<T>(merchant: TestMerchant, act: () => Promise<T>): Prom
   return result
 }
 
-test('200 a dry run of a draft tells what it would come to, and writes nothing', async () => {
+test('200 a dry run of a draft gives its preview, and writes nothing', async () => {
   const merchant = await shop(10_000)
   const [awa, unknown] = [row('00'), row('03', { payment_method: 'OperatorD' })]
   const recipients = [awa, unknown, { ...awa, amount: 7_000 }, row('00', { payment_method: 'OperatorB' })]
@@ -75,7 +75,7 @@ test('200 a dry run of a draft tells what it would come to, and writes nothing',
   })
 })
 
-test('200 a dry run of processing is the real run undone', async () => {
+test('200 a dry run of processing is the real run, rolled back', async () => {
   const merchant = await shop(10_000)
   const id = await draft(merchant, [row(), row()])
   const dry = await untouched(merchant, () => call(merchant, 'POST', `/${id}/process?dry_run=true`))
@@ -92,7 +92,7 @@ test('200 a dry run of processing is the real run undone', async () => {
   expect((await money(merchant)).available).toBe(dry.body['data'].available_after)
 })
 
-/** What the real run is refused with, and the dry one: neither leaves anything. */
+/** The refusal of the real run and of the dry run: neither leaves a row. */
 async function refusalOf(merchant: TestMerchant, path: string, body?: object): Promise<RestAnswer> {
   const dry = await untouched(merchant, () => call(merchant, 'POST', `${path}?dry_run=true`, body))
   const real = await untouched(merchant, () => call(merchant, 'POST', path, body))
@@ -120,7 +120,7 @@ test('a dry run is refused as the real run would be', async () => {
   expect(odd.body['errors']).toEqual([{ field: 'dry_run', message: 'must be true or false' }])
 })
 
-test('nobody is paid beyond the limits of a token, or while payments out are halted', async () => {
+test('no recipient is paid beyond the limits of a token, or while payments out are halted', async () => {
   const merchant = await shop(10_000)
   const limited = async (within: object): Promise<TestMerchant> => {
     const { body } = await fixture.rest('POST', '/auth', {
@@ -153,7 +153,7 @@ test('nobody is paid beyond the limits of a token, or while payments out are hal
   expect((await refusalOf(just, `/${next}/process`)).body['limit']).toBe('max_per_day')
 })
 
-test('what the balance covers to the franc is paid; one franc more is not', async () => {
+test('a batch is paid when the balance covers it to the franc; one franc more is refused', async () => {
   const merchant = await shop(4_000)
   const more = await draft(merchant, [row(), row('00', { amount: 2_001 })])
   const id = await draft(merchant, [row(), row()])
@@ -165,15 +165,15 @@ test('what the balance covers to the franc is paid; one franc more is not', asyn
   expect(await money(merchant)).toEqual({ available: 0, reserved: 0 })
 })
 
-test('a dry run is one wherever it is said: nothing is real that was not to be', async () => {
+test('a dry run in the query or in the body is a dry run: the batch is not processed', async () => {
   const merchant = await shop(10_000)
   const id = await draft(merchant, [row()])
-  const said: [path: string, body: object][] = [
+  const variants: [path: string, body: object][] = [
     ['', { dry_run: true }],
     ['?dry_run=false', { dry_run: true }],
     ['?dry_run=true', { dry_run: false }],
   ]
-  for (const [query, body] of said) {
+  for (const [query, body] of variants) {
     const act = (path: string) =>
       untouched(merchant, () => call(merchant, 'POST', path + query, { recipients: [row()], ...body }))
     expect([(await act('')).status, (await act(`/${id}/process`)).status]).toEqual([200, 200])
@@ -184,22 +184,22 @@ test('a dry run is one wherever it is said: nothing is real that was not to be',
   }
 })
 
-test('a dry run says that people will be asked', async () => {
+test('a dry run says that people must approve', async () => {
   const merchant = await shop(10_000)
   await owner.query(
     'UPDATE merchant SET payouts_require_approval = true, approval_threshold = 4000 WHERE id = $1',
     [merchant.merchantId],
   )
-  const asks = async (path: string, body?: object) =>
+  const asksOperators = async (path: string, body?: object) =>
     (await untouched(merchant, () => call(merchant, 'POST', path, body))).body['data'].approval_required
   const two = [row(), row()]
-  expect(await asks('?dry_run=true', { recipients: two })).toBe(true)
-  expect(await asks('?dry_run=true', { recipients: [row()] })).toBe(false)
-  expect(await asks(`/${await draft(merchant, two)}/process?dry_run=true`)).toBe(true)
-  expect(await asks(`/${await draft(merchant, [row()])}/process?dry_run=true`)).toBe(false)
+  expect(await asksOperators('?dry_run=true', { recipients: two })).toBe(true)
+  expect(await asksOperators('?dry_run=true', { recipients: [row()] })).toBe(false)
+  expect(await asksOperators(`/${await draft(merchant, two)}/process?dry_run=true`)).toBe(true)
+  expect(await asksOperators(`/${await draft(merchant, [row()])}/process?dry_run=true`)).toBe(false)
 })
 
-test('a dry run uses no Idempotency-Key up', async () => {
+test('a dry run does not use its Idempotency-Key up', async () => {
   const merchant = await shop(10_000)
   const headers = { 'Idempotency-Key': 'salaries-november' }
   const body = { recipients: [row()] }
@@ -213,7 +213,7 @@ test('a dry run uses no Idempotency-Key up', async () => {
   expect(again.body).toEqual(made.body)
 })
 
-test('a dry run uses nothing of what its token may spend in a day', async () => {
+test('a dry run uses nothing of the daily limit of its token', async () => {
   const merchant = await shop(10_000)
   const { body } = await fixture.rest('POST', '/auth', {
     headers: { 'X-API-Key': merchant.apiKey, 'X-API-Secret': merchant.apiSecret },
@@ -242,20 +242,20 @@ test('a dry run names the operators that are down', async () => {
   await fixture.outage('OperatorC', 'none')
 })
 
-test('a dry run asks each operator about so many numbers at most', async () => {
+test('a dry run asks each operator about a limited number of accounts', async () => {
   const merchant = await shop(0)
   const recipients = Array.from({ length: limits.dryRunLookupsMax + 20 }, () => row())
   const { body } = await call(merchant, 'POST', '?dry_run=true', { recipients })
   expect(body['data']).toMatchObject({ numbers_checked: limits.dryRunLookupsMax, unknown_numbers: [] })
 })
 
-test('accounts that come again are taken and warned of', async () => {
+test('repeated accounts are accepted with a warning', async () => {
   const merchant = await shop(0)
   const [awa, binta, cheick] = [row(), row(), row()]
   const made = await call(merchant, 'POST', '', { recipients: [awa, binta, awa] })
   expect(made.status).toBe(201)
-  const same = (place: number, words: string) => ({
-    field: `recipients[${place}].account`,
+  const same = (index: number, words: string) => ({
+    field: `recipients[${index}].account`,
     message: `${words}: both are paid`,
   })
   expect(made.body['data'].warnings).toEqual([same(2, 'is the same as that of recipients[0]')])

@@ -47,7 +47,7 @@ const both = [
   { name: 'Awa Traoré', account: '+22370000001', amount: 5_000, method: 'OperatorA' },
   { name: 'Moussa', account: '+22370000002', amount: 7_500, method: 'OperatorB' },
 ]
-/** How much there is of batches. */
+/** The number of batches and recipients. */
 async function written(): Promise<unknown> {
   const { rows } = await fixture.database.owner.query(
     `SELECT (SELECT count(*) FROM batch) AS batches, (SELECT count(*) FROM batch_recipient) AS recipients,
@@ -72,12 +72,12 @@ describe('201 a draft of the recipients in a file, as of those in JSON', () => {
     expect(await recipientsOf(id)).toEqual(both)
   })
 
-  test('CSV as French Excel writes it', async () => {
+  test('from CSV as French Excel writes it', async () => {
     const { body } = await send(Buffer.from(people, 'latin1'))
     expect(await recipientsOf(body['data'].id)).toEqual(both)
   })
 
-  test('XLSX; the form says by which operator where the table does not', async () => {
+  test('from XLSX; the form names the operator where the table does not', async () => {
     const book = workbook({ rows: titles + line(2, '<c><v>5000</v></c>') + line(9, text('5 000 XOF')) })
     const { status, body } = await send(book as Buffer<ArrayBuffer>, { payment_method: 'OperatorC' })
     expect(status).toBe(201)
@@ -85,7 +85,7 @@ describe('201 a draft of the recipients in a file, as of those in JSON', () => {
     expect(await recipientsOf(body['data'].id)).toEqual([one, one])
   })
 
-  test('paid as any other', async () => {
+  test('is paid like any other', async () => {
     const payee = customer('00')
     const { body } = await send(table(`Awa;${payee};5000;OperatorA`))
     await processBatch(merchant, body['data'].id)
@@ -93,7 +93,7 @@ describe('201 a draft of the recipients in a file, as of those in JSON', () => {
   })
 })
 
-test('a dry run tells what it would come to, and writes nothing', async () => {
+test('a dry run gives its preview, and writes nothing', async () => {
   const before = await written()
   const { status, headers, body } = await send(people, { dry_run: 'true' })
   expect([status, headers.get('Location')]).toEqual([200, null])
@@ -103,7 +103,7 @@ test('a dry run tells what it would come to, and writes nothing', async () => {
   expect((await send(people, { dry_run: 'false' })).status).toBe(201)
 })
 
-test('an account that comes again is warned of by its line', async () => {
+test('a repeated account is warned of by its line', async () => {
   const { body } = await send(table('', 'Awa;70000001;5000;OperatorA', 'Awa;70 00 00 01;5000;OperatorA'))
   expect(body['data'].warnings).toEqual([
     {
@@ -142,7 +142,7 @@ describe('a refusal names the line and the column, and leaves nothing behind', (
     expect(message).toBe('lines[3].name is required (column A, nom).')
   })
 
-  test('what only the service knows', async () => {
+  test('problems that only the service can find', async () => {
     const { errors } = await refusedFor(table('Awa;70000001;5000', 'Fanta;20010001;5000'))
     expect(errors).toEqual([
       {
@@ -152,7 +152,7 @@ describe('a refusal names the line and the column, and leaves nothing behind', (
     ])
   })
 
-  test('the first hundred', async () => {
+  test('the first hundred problems', async () => {
     const { errors } = await refusedFor(table(...Array.from({ length: 300 }, () => 'Awa;70000001;5')))
     expect(errors).toHaveLength(100)
     expect(errors.at(-1).field).toBe('lines[101].amount')
@@ -165,11 +165,11 @@ describe('a refusal names the line and the column, and leaves nothing behind', (
       {},
       'lines[2].amount',
     ],
-    ['a method that is none', people, { payment_method: 'OperatorX' }, 'payment_method'],
+    ['an unknown method', people, { payment_method: 'OperatorX' }, 'payment_method'],
     ['a bank', people, { payment_method: 'BankTransfer' }, 'payment_method'],
     ['another currency', people, { currency: 'EUR' }, 'currency'],
     ['a title that is too long', people, { title: 'x'.repeat(201) }, 'title'],
-    ['titles that say nothing', 'a;b;c\r\n1;2;3', {}, 'file'],
+    ['titles without a meaning', 'a;b;c\r\n1;2;3', {}, 'file'],
     ['a file that is no table', Buffer.from('89504e470d0a1a0a0000000d', 'hex'), {}, 'file'],
     [
       'one recipient too many',
@@ -183,7 +183,7 @@ describe('a refusal names the line and the column, and leaves nothing behind', (
   })
 })
 
-describe('at the door', () => {
+describe('before the file is read', () => {
   test('401, 403 without the scope bulk_pay, 405, 413, 415', async () => {
     expect((await send(people, {}, { token: 'x' })).status).toBe(401)
     const { body } = await fixture.rest('POST', '/auth', {
@@ -273,7 +273,7 @@ describe('templates', () => {
     ['csv', 'fr'],
     ['xlsx', 'en'],
     ['xlsx', 'fr-ML,fr;q=0.9'],
-  ])('%s in %s: a file that can be sent', async (kind, language) => {
+  ])('the template %s in %s can be sent', async (kind, language) => {
     const response = await fetchTemplate(kind, { language })
     expect(response.headers.get('Content-Disposition')).toBe(`attachment; filename="template.${kind}"`)
     const { status, body } = await send(await response.blob())
@@ -281,7 +281,7 @@ describe('templates', () => {
     expect(await recipientsOf(body['data'].id)).toEqual([both[0], { ...both[1], name: 'Moussa Coulibaly' }])
   })
 
-  test('filled in', async () => {
+  test('when it is filled in', async () => {
     const sent = await (await fetchTemplate('csv', { language: 'fr' })).text()
     expect(sent.split('\r\n')[0]).toBe('nom;numéro;montant;opérateur')
     const filled = sent.replace(/Awa Traoré.*/s, 'Fanta;70000009;9000;OperatorD\r\n')
@@ -291,7 +291,7 @@ describe('templates', () => {
     ])
   })
 
-  test('401, 405, 404, and a head alone', async () => {
+  test('401, 405, 404, and a HEAD request', async () => {
     expect((await fetchTemplate('csv', { token: 'x' })).status).toBe(401)
     const posted = await fetchTemplate('csv', { method: 'POST' })
     expect([posted.status, posted.headers.get('Allow')]).toEqual([405, 'GET, HEAD'])
@@ -310,7 +310,7 @@ describe('recipients.csv', () => {
     return [response.status, all.map((each) => each.split(','))]
   }
 
-  test('what became of each, by its status where that is asked for', async () => {
+  test('the results of the recipients, filtered by status', async () => {
     const id = await draft(merchant, [row('00', { name: '=Awa' }), row('03', { name: 'Moussa' })])
     await processBatch(merchant, id)
     await ended(merchant, id)
@@ -326,7 +326,7 @@ describe('recipients.csv', () => {
     expect(failed.slice(1, -1).map((each) => each[2])).toEqual(['Moussa'])
   })
 
-  test('404 a batch of another merchant, or of nobody; 400 without one', async () => {
+  test('404 a batch of another merchant, or an unknown one; 400 without one', async () => {
     const id = await draft(merchant, [row()])
     const other = await shop(0)
     expect((await lines(other, `?batch_id=${id}`))[0]).toBe(404)

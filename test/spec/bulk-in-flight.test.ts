@@ -5,7 +5,7 @@ import { bulkOn, row } from '../kit/bulk.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, minute, openFixture } from '../kit/fixture.ts'
 
-// Counted by the operators themselves: which calls were open at the same moment.
+// Counted by the operators themselves: the calls that were open at the same moment.
 
 const fixture = await openFixture()
 const { shop, draft, process, ended } = bulkOn(fixture)
@@ -17,17 +17,17 @@ const people = (count: number, operators: readonly (typeof providers)[number][] 
     return row('00', { account: customer('00'), ...(payment_method && { payment_method }) })
   })
 
-async function faults(method: 'POST' | 'DELETE', wish?: object): Promise<void> {
+async function faults(method: 'POST' | 'DELETE', fault?: object): Promise<void> {
   const answer = await fetch(`${fixture.simulator.url}/_sim/faults`, {
     method,
     headers: { 'x-control-token': fixture.controlToken, 'content-type': 'application/json' },
-    ...(wish && { body: JSON.stringify(wish) }),
+    ...(fault && { body: JSON.stringify(fault) }),
   })
   expect(answer.ok).toBe(true)
 }
 afterEach(() => faults('DELETE'))
 
-/** Every answer of `operator`, or of all, takes so long. */
+/** Delays every answer of `operator`, or of all operators. */
 const slow = (ms: number, operator?: string) =>
   faults('POST', {
     match: { op: 'disburse', ...(operator && { operator }) },
@@ -56,15 +56,15 @@ async function mostOfBatches(ids: readonly number[]): Promise<(number | undefine
 }
 
 let second: Promise<string> | undefined
-/** One more service, from its first call on. */
+/** One more service, counted from its first call on. */
 const sibling = () => (second ??= fixture.sibling())
 
 async function openNow(id: number): Promise<number> {
   return (await callsOf([id])).filter((call) => call.ended === null).length
 }
 
-test('of one operator 32 are asked at once at most, of many batches of several merchants', async () => {
-  // Long enough for a busy machine to fill all places.
+test('one operator gets 32 calls at once at most, for many batches of several merchants', async () => {
+  // Long enough for a busy machine to fill all slots.
   await slow(600, 'OperatorD')
   const merchants = await Promise.all([shop(), shop(), shop()])
   const made = await Promise.all(
@@ -77,14 +77,14 @@ test('of one operator 32 are asked at once at most, of many batches of several m
   const ids = made.map(({ id }) => id)
   const all = await callsOf(ids)
   const most = mostOpen(all, ({ operator }) => operator).get('OperatorD')
-  // More than three batches may have; places are filled while others become free.
+  // More than three batches may have; slots are filled while others become free.
   expect(most).toBeGreaterThan(24)
   expect(most).toBeLessThanOrEqual(32)
   for (const each of await mostOfBatches(ids)) expect(each).toBeLessThanOrEqual(8)
   expect(all).toHaveLength(6 * 24)
 })
 
-/** Ends the session that holds the sending lane; its process goes on, with all that it has open. */
+/** Ends the session that holds the sending lease; its process goes on, with all its open calls. */
 async function loseTheLease(): Promise<void> {
   const lane = `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = 72707376 AND objid = 0
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND granted`
@@ -93,9 +93,9 @@ async function loseTheLease(): Promise<void> {
 }
 
 test.each(['the same service', 'another service'] as const)(
-  '8 of a batch stay 8 when the session of who sends is lost, and %s goes on',
+  "8 of a batch stay 8 when the sender's session is lost, and %s goes on",
   async (how) => {
-    // Of one that is silent five are asked at most: two of them share the eight. Neither calls back.
+    // One silent operator gets five calls at most: the two of them share the eight. Neither calls back.
     await slow(minute, 'OperatorC')
     await slow(minute, 'OperatorD')
     const [merchant, other] = [await shop(), await shop()]
@@ -108,7 +108,7 @@ test.each(['the same service', 'another service'] as const)(
       onTestFinished(() => during.mockRestore())
     }
     await loseTheLease()
-    // Whoever sends this one has looked at the other as well.
+    // The process that sends this batch has counted the other one as well.
     const quick = await draft(other, people(24, ['OperatorB']))
     await process(other, quick)
     await ended(other, quick)
@@ -122,7 +122,7 @@ test.each(['the same service', 'another service'] as const)(
 )
 
 test.each(['one service', 'two services'] as const)(
-  'with %s, of one batch 8 are at its operators at most, and 8 are',
+  'with %s, one batch has 8 calls open at most, and does reach 8',
   async (how) => {
     await slow(40)
     if (how === 'two services') await sibling()
@@ -135,7 +135,7 @@ test.each(['one service', 'two services'] as const)(
   },
 )
 
-test('what is sent again counts among the eight of its batch', async () => {
+test('a payment that is sent again counts among the eight of its batch', async () => {
   await slow(300)
   const merchant = await shop()
   const refusedOnce = people(48).map((each) => ({ ...each, account: customer('25', '01') }))

@@ -4,7 +4,7 @@ import type { TestMerchant } from '../kit/app.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// What bulk pay takes and refuses: decisions, Endpoints.
+// The input that bulk pay accepts and refuses (see docs/design/rules.md).
 
 const fixture = await openFixture({ NUMBER_RANGES: '7=OperatorA, 66=OperatorB, 6=OperatorC' })
 const { call, shop, draft, process, cancel, ended } = bulkOn(fixture)
@@ -19,7 +19,7 @@ async function counts(): Promise<unknown> {
   return rows[0]
 }
 
-/** Creates and adds, both of which must be refused, and leave nothing. @returns the problems */
+/** Creates and adds; both must be refused and leave no row. @returns the problems */
 async function problemsOf(body: unknown): Promise<{ field: string; message: string }[]> {
   const id = await draft(merchant, [])
   const before = await counts()
@@ -94,11 +94,11 @@ test('every problem of every entry is listed, the first hundred', async () => {
   const low = row('00', { amount: 1 })
   const many = await problemsOf({ recipients: Array.from({ length: 10_000 }, () => low) })
   expect(many.map(({ field }) => field)).toEqual(
-    Array.from({ length: 100 }, (_, place) => `recipients[${place}].amount`),
+    Array.from({ length: 100 }, (_, index) => `recipients[${index}].amount`),
   )
 })
 
-test('what is wrong with the batch is listed with what is wrong with its recipients', async () => {
+test('problems of the batch are listed with problems of its recipients', async () => {
   const wrong = { title: 5, payment_method: 'x', currency: 'EUR', recipients: [row('00', { amount: 1 })] }
   const { status, body } = await call(merchant, 'POST', '', wrong)
   expect(status).toBe(400)
@@ -127,7 +127,7 @@ test('400 a currency other than XOF, of the call or of one of its recipients', a
   expect((await call(merchant, 'POST', '', francs)).status).toBe(201)
 })
 
-test('201 a draft may begin empty, and takes what is just allowed', async () => {
+test('201 a draft may begin empty, and accepts values at their limits', async () => {
   for (const body of [{}, { recipients: [] }, { recipients: null }]) {
     const { status, body: answer } = await call(merchant, 'POST', '', body)
     expect(status).toBe(201)
@@ -143,7 +143,7 @@ test('201 a draft may begin empty, and takes what is just allowed', async () => 
   })
 })
 
-test('adding needs recipients, though none will do', async () => {
+test('adding needs the field recipients, but accepts an empty list', async () => {
   const id = await draft(merchant, [row()])
   const missing = await call(merchant, 'POST', `/${id}/recipients`, {})
   expect(missing.status).toBe(400)
@@ -153,7 +153,7 @@ test('adding needs recipients, though none will do', async () => {
   expect(none.body['data']).toMatchObject({ recipient_count: 1 })
 })
 
-test('409 recipients are added to a draft only; 404 to one of nobody', async () => {
+test('409 recipients are added to a draft only; 404 to an unknown batch', async () => {
   const add = (id: unknown) => call(merchant, 'POST', `/${String(id)}/recipients`, { recipients: [row()] })
   const cancelled = await draft(merchant, [row()])
   await cancel(merchant, cancelled)
@@ -173,7 +173,7 @@ test('409 recipients are added to a draft only; 404 to one of nobody', async () 
   }
 })
 
-test('400 nobody to be paid: the draft stays one', async () => {
+test('400 processing without recipients: the draft stays one', async () => {
   const id = await draft(merchant, [])
   const answer = await process(merchant, id)
   expect(answer.status).toBe(400)
@@ -181,7 +181,7 @@ test('400 nobody to be paid: the draft stays one', async () => {
   expect((await call(merchant, 'POST', `/${id}/recipients`, { recipients: [row()] })).status).toBe(200)
 })
 
-test('of two that process one batch at once one does, and the other is told', async () => {
+test('of two callers that process one batch at once one does, and the other gets the conflict', async () => {
   const rich = await shop(100_000)
   const id = await draft(rich, [row(), row()])
   const answers = await Promise.all([process(rich, id), process(rich, id), process(rich, id)])
@@ -189,7 +189,7 @@ test('of two that process one batch at once one does, and the other is told', as
   expect(await ended(rich, id)).toMatchObject({ status: 'completed', paid_amount: 4_000 })
 })
 
-test('what is set aside for a batch is not there for a payout', async () => {
+test('money reserved for a batch is not available to a payout', async () => {
   const rich = await shop(5_000)
   const id = await draft(rich, [row('21'), row('21')])
   expect((await process(rich, id)).status).toBe(202)
@@ -249,7 +249,7 @@ test('the operator is that of the recipient, the batch, a beneficiary or the num
   expect(await methodOf('90000001')).toEqual([
     { field: 'recipients[0].payment_method', message: 'is required: the number suggests no operator' },
   ])
-  // Of a draft with an operator of its own, what is added later has that too.
+  // A draft with an operator of its own gives it to recipients that are added later.
   const id = await draft(merchant, [], { payment_method: 'OperatorD' })
   expect(
     (await call(merchant, 'POST', `/${id}/recipients`, { recipients: [{ ...row(), payment_method: null }] }))

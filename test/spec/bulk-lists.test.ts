@@ -4,7 +4,7 @@ import type { TestMerchant } from '../kit/app.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// What is read of batches and their recipients.
+// Reads of batches and their recipients.
 
 const fixture = await openFixture()
 const { call, shop, draft, process, ended } = bulkOn(fixture)
@@ -20,15 +20,15 @@ let merchant: TestMerchant
 let paid: number
 beforeAll(async () => {
   merchant = await shop()
-  const rows = ['00', '03', '00', '03', '00', '00'].map((scenario, place) =>
-    row(scenario, { name: `Awa Traoré ${place}`, payment_method: place < 3 ? 'OperatorA' : 'OperatorB' }),
+  const rows = ['00', '03', '00', '03', '00', '00'].map((scenario, index) =>
+    row(scenario, { name: `Awa Traoré ${index}`, payment_method: index < 3 ? 'OperatorA' : 'OperatorB' }),
   )
   paid = await draft(merchant, rows, { title: 'Salaires' })
   await process(merchant, paid)
   await ended(merchant, paid)
 })
 
-test('200 the recipients of a batch: a bare array, newest first, its headers tell of the rest', async () => {
+test('200 the recipients of a batch: a bare array, newest first, other pages in its headers', async () => {
   const answer = await call(merchant, 'GET', `/${paid}/recipients?limit=2&offset=1`)
   expect(answer.status).toBe(200)
   expect(answer.body['data']).toEqual([
@@ -51,7 +51,7 @@ test('200 the recipients of a batch: a bare array, newest first, its headers tel
   expect(answer.headers.get('x-graphql-operation')).toBe('BatchRecipients')
 })
 
-test('200 the recipients of a status', async () => {
+test('200 the recipients with a status', async () => {
   const failed = await call(merchant, 'GET', `/${paid}/recipients?status=failed`)
   expect(failed.body['data'].map(({ name }: { name: string }) => name)).toEqual([
     'Awa Traoré 3',
@@ -76,7 +76,7 @@ test.each([
   expect(wrong.toSorted()).toEqual(fields.split(', ').toSorted())
 })
 
-test('404 the recipients of a batch that is not theirs', async () => {
+test("404 the recipients of another merchant's batch", async () => {
   const other = await shop(0)
   expect((await call(other, 'GET', `/${paid}/recipients`)).status).toBe(404)
   expect((await call(merchant, 'GET', '/2000000000/recipients')).status).toBe(404)
@@ -93,7 +93,7 @@ test.each([
   [{ name: 'traore' }, 6],
   [{ name: '%' }, 0],
   [{ name: 'Awa', paymentMethod: 'OperatorC' }, 0],
-])('a dashboard sees the recipients that %o means, and how many', async (filter, count) => {
+])('a dashboard sees the recipients that the filter %o selects, and their number', async (filter, count) => {
   const { batch } = await ask(
     merchant,
     `${filtered} { recipients(filter: $filter) { totalCount nodes { name } } } }`,
@@ -112,7 +112,7 @@ test('a dashboard finds a recipient by the number', async () => {
   expect(batch.recipients).toEqual({ totalCount: 1, nodes: [{ account }] })
 })
 
-test('a dashboard sees what the operator said of each', async () => {
+test("a dashboard sees the operator's answer for each", async () => {
   const evidence =
     'evidence { state correlationId attempts checks source operatorReference message settledAt createdAt }'
   const { batch } = await ask(
@@ -141,7 +141,7 @@ test('a dashboard sees what the operator said of each', async () => {
   expect(asDraft.batch).toEqual({ pendingCount: 1, recipients: { nodes: [{ evidence: null }] } })
 })
 
-test('the ledger tells of a batch what it set aside, and of each recipient what became of it', async () => {
+test('the ledger shows the reservation of a batch, and the end of each recipient', async () => {
   const entries = 'ledgerEntries { step amount }'
   const { batch } = await ask(
     merchant,
@@ -191,13 +191,13 @@ test('a recipient is a node, with its batch', async () => {
 const page =
   'edges { cursor node { databaseId } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }'
 
-/** Goes through a list by its cursors. @returns the ids as they came, and the sizes of the pages */
+/** Walks through a list by its cursors. @returns the ids in their order, and the sizes of the pages */
 async function walk(whose: TestMerchant, field: (args: string) => string, forward: boolean) {
   const ids: number[] = []
   let cursor: string | null = null
   for (let hasMore = true; hasMore; ) {
-    const place = cursor === null ? '' : `, ${forward ? 'after' : 'before'}: "${cursor}"`
-    const data = await ask(whose, field(`${forward ? 'first' : 'last'}: 4${place}`))
+    const position = cursor === null ? '' : `, ${forward ? 'after' : 'before'}: "${cursor}"`
+    const data = await ask(whose, field(`${forward ? 'first' : 'last'}: 4${position}`))
     const { edges, pageInfo } = data.list ?? data.batch.list
     const found = edges.map(({ node }: { node: { databaseId: number } }) => node.databaseId)
     ids.splice(forward ? ids.length : 0, 0, ...found)
@@ -231,8 +231,8 @@ test.each([true, false])('recipients and batches by cursors, forward: %s', async
 test('batches of a status, with their exact number', async () => {
   const other = await shop(0)
   const kept = await draft(other, [row()])
-  const gone = await draft(other, [row()])
-  await fixture.rest('POST', `/bulk/batches/${gone}/cancel`, { token: other.token })
+  const cancelledId = await draft(other, [row()])
+  await fixture.rest('POST', `/bulk/batches/${cancelledId}/cancel`, { token: other.token })
   const document = `{ all: batches { totalCount } waiting: batches(filter: { status: DRAFT }) {
     totalCount nodes { databaseId } } }`
   expect(await ask(other, document)).toEqual({
@@ -241,7 +241,7 @@ test('batches of a status, with their exact number', async () => {
   })
 })
 
-test('a cursor of nobody is refused', async () => {
+test('an unknown cursor is refused', async () => {
   for (const cursor of ['x', btoa('GPC:S:x'), btoa('GPC:S:')]) {
     const { body } = await fixture.graphql(
       `{ batch(id: ${paid}) { recipients(after: "${cursor}") { nodes { id } } } }`,
@@ -252,7 +252,7 @@ test('a cursor of nobody is refused', async () => {
   }
 })
 
-test('a page lies as near at the end of ten thousand as at the beginning', async () => {
+test('a page at the end of ten thousand costs as little as one at the beginning', async () => {
   const other = await shop(0)
   const { owner } = fixture.database
   const { rows } = await owner.query<{ id: number }>(
@@ -287,13 +287,13 @@ test('a page lies as near at the end of ten thousand as at the beginning', async
   const { id } = middle.rows[0] ?? { id: 0n }
   for (const analyse of ['', 'ANALYZE batch_recipient']) {
     await owner.query(analyse)
-    // A hundred rows are in a dozen blocks, all of them in some hundreds.
+    // A hundred rows are in a dozen blocks, all rows in some hundreds.
     expect(await blocksOf(other, [made?.id, 0, id, false])).toBeLessThan(30)
     expect(await blocksOf(other, [made?.id, id, String(2n ** 63n - 1n), true])).toBeLessThan(30)
   }
 })
 
-/** How many blocks a page of a hundred reads: of a batch, between two ids, from behind or not. */
+/** The number of blocks that a page of a hundred reads: of a batch, between two ids, backward or not. */
 async function blocksOf({ merchantId }: TestMerchant, where: unknown[]): Promise<number> {
   const read = {
     text: `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
@@ -305,7 +305,7 @@ async function blocksOf({ merchantId }: TestMerchant, where: unknown[]): Promise
     asMerchant(merchantId, () =>
       merchantPool.query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(read),
     )
-  // The first time of a session reads catalogs.
+  // The first query of a session also reads catalogs.
   await explain()
   const { rows } = await explain()
   const plan = rows[0]?.['QUERY PLAN'][0].Plan

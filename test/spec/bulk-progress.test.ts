@@ -6,7 +6,7 @@ import type { TestMerchant } from '../kit/app.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
 
-// What people see of a batch while it runs.
+// The live progress of a batch.
 
 const fixture = await openFixture()
 const { shop, draft, process, cancel, ended } = bulkOn(fixture)
@@ -19,7 +19,7 @@ interface Change extends Record<string, unknown> {
   succeededCount: number
   failedCount: number
 }
-type Heard = AsyncIterable<{
+type ProgressResults = AsyncIterable<{
   data?: Record<string, unknown> | null
   errors?: readonly { message: string; extensions?: Record<string, unknown> }[]
 }>
@@ -29,27 +29,27 @@ const query = `subscription ($batchId: ID, $after: String) { batchProgress(batch
   failedCount cancelledCount totalAmount paidAmount unpaidAmount percentage rate estimatedEnd occurredAt
   batch { databaseId title } } }`
 
-function follow({ token }: TestMerchant, variables: Record<string, unknown>): Heard {
+function follow({ token }: TestMerchant, variables: Record<string, unknown>): ProgressResults {
   const client = createClient({
     url: `${fixture.url.replace('http', 'ws')}/graphql`,
     webSocketImpl: WebSocket,
     connectionParams: { authorization: `Bearer ${token}` },
   })
   onTestFinished(() => void client.dispose())
-  return client.iterate({ query, variables }) as Heard
+  return client.iterate({ query, variables }) as ProgressResults
 }
 
-function followBySse({ token }: TestMerchant, variables: Record<string, unknown>): Heard {
+function followBySse({ token }: TestMerchant, variables: Record<string, unknown>): ProgressResults {
   const headers = { Authorization: `Bearer ${token}` }
   const client = createSseClient({ url: `${fixture.url}/graphql`, headers, retryAttempts: 0 })
   onTestFinished(() => client.dispose())
-  return client.iterate({ query, variables }) as Heard
+  return client.iterate({ query, variables }) as ProgressResults
 }
 
-/** What comes until the last wanted one. */
-async function take(heard: Heard, isLast: (change: Change) => boolean): Promise<Change[]> {
+/** The changes up to the last wanted one. */
+async function take(results: ProgressResults, isLast: (change: Change) => boolean): Promise<Change[]> {
   const seen: Change[] = []
-  for await (const { data, errors } of heard) {
+  for await (const { data, errors } of results) {
     expect(errors).toBeUndefined()
     const change = data?.['batchProgress'] as Change
     seen.push(change)
@@ -62,11 +62,11 @@ const isOver = ({ type }: Change) => type === 'BULK_PAY_DONE'
 
 test('a batch is followed from its draft to its end, and no count goes back', async () => {
   const merchant = await shop()
-  const rows = Array.from({ length: 30 }, (_none, place) =>
-    row(place % 10 === 9 ? '03' : '00', {
+  const rows = Array.from({ length: 30 }, (_none, index) =>
+    row(index % 10 === 9 ? '03' : '00', {
       payment_method: 'OperatorA',
-      // Some need a second, so that people see it run.
-      ...(place % 5 === 0 && { account: customer('00', '01') }),
+      // Some recipients need a second, so that the batch is seen while it runs.
+      ...(index % 5 === 0 && { account: customer('00', '01') }),
     }),
   )
   const id = await draft(merchant, rows, { title: 'Salaires' })
@@ -107,17 +107,17 @@ test('a batch is followed from its draft to its end, and no count goes back', as
   expect(progress.length).toBeGreaterThan(1)
   for (const { occurredAt, estimatedEnd } of progress)
     expect(Date.parse(String(estimatedEnd))).toBeGreaterThan(Date.parse(String(occurredAt)))
-  for (const [place, change] of seen.entries()) {
+  for (const [index, change] of seen.entries()) {
     const { recipientCount, pendingCount, processingCount, succeededCount, failedCount } = change
     expect(pendingCount + processingCount + succeededCount + failedCount).toBe(recipientCount)
     expect(change['percentage']).toBe((100 * (succeededCount + failedCount)) / recipientCount)
-    const before = seen[place - 1]
+    const before = seen[index - 1]
     if (!before) continue
     for (const count of ['succeededCount', 'failedCount', 'paidAmount', 'percentage', 'sequence'] as const)
       expect(change[count]).toBeGreaterThanOrEqual(Number(before[count]))
     expect(pendingCount).toBeLessThanOrEqual(before.pendingCount)
   }
-  // Whoever comes back, wherever it was, gets the rest, by either transport.
+  // A reader that comes back with any cursor gets the rest, by either transport.
   const [middle] = progress
   const rest = seen.slice(seen.indexOf(middle as Change) + 1)
   for (const resume of [follow, followBySse])
@@ -142,7 +142,7 @@ test('all batches are followed together', async () => {
   ])
 })
 
-test('a batch of another merchant is not there', async () => {
+test('a batch of another merchant is not found', async () => {
   const [merchant, stranger] = [await shop(), await shop(0)]
   const id = await draft(merchant, [row()])
   for (const batchId of [String(id), '2000000000', 'x']) {

@@ -14,7 +14,7 @@ const { owner } = fixture.database
 const paid = (operator: Provider, scenario = '00', parameter = '00') =>
   row(scenario, { payment_method: operator, account: customer(scenario, parameter) })
 
-/** How many recipients of each operator have each status, `OperatorA success`. */
+/** The number of recipients of each operator with each status, `OperatorA success`. */
 async function statuses(id: number): Promise<Record<string, number>> {
   const { rows } = await owner.query<{ what: string; n: number }>(
     `SELECT payment_method || ' ' || status AS what, count(*)::int AS n FROM batch_recipient
@@ -24,7 +24,7 @@ async function statuses(id: number): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ what, n }) => [what, n]))
 }
 
-/** Lets the time pass in which an earlier call may still arrive: it goes by the machine's clock. */
+/** Ends the time in which an earlier call may still arrive; it runs by the machine's clock. */
 const lowerFences = () =>
   owner.query(
     `UPDATE operator_request SET fence_until = now() - interval '1 ms', query_after = NULL
@@ -41,7 +41,7 @@ async function passTimeUntilEnded(merchant: TestMerchant, id: number): Promise<R
   }, 20_000)
 }
 
-/** All that was executed, by the operators' own book. */
+/** All executions, by the operators' own book. */
 async function theirBook() {
   const answer = await fetch(`${fixture.simulator.url}/_sim/invariants`, {
     headers: { 'x-control-token': fixture.controlToken },
@@ -54,21 +54,21 @@ async function theirBook() {
   return new Map(executions.map((each) => [each.client_reference, each]))
 }
 
-/** What each recipient of a batch was paid, by us and by the operators' own book. */
+/** The amount that each recipient of a batch was paid, by our books and by the operators' own. */
 async function bothBooks(id: number) {
   const { rows } = await owner.query<{ name: string; scenario: string; settled: number | null }>(
     `SELECT q.correlation_id AS name, substr(r.account, 7, 2) AS scenario, r.settled_amount::int AS settled
      FROM batch_recipient r JOIN operator_request q ON q.recipient_id = r.id WHERE r.batch_id = $1`,
     [id],
   )
-  const theirs = await theirBook()
+  const operatorBook = await theirBook()
   return rows.map(({ name, scenario, settled }) => {
-    const { count = 0, amount = '0' } = theirs.get(name) ?? {}
+    const { count = 0, amount = '0' } = operatorBook.get(name) ?? {}
     return { scenario, settled, count, amount: Number(amount) }
   })
 }
 
-test('whatever happens on the way: counts and amounts are those of the operators’ own book', async () => {
+test('with every failure on the way, counts and amounts equal the operators’ own book', async () => {
   const merchant = await shop(1_000_000)
   const played = ['00', '03', '20', '05', '22', '00', '23', '30', '24', '31', '00', '35', '34', '26', '33']
   const some = [
@@ -101,7 +101,7 @@ test('whatever happens on the way: counts and amounts are those of the operators
     paid_amount: total,
   })
   expect(await emitted(id)).toContain('bulk_pay_done')
-  // Taken back after 50 s: the money is there again, and the batch stays what it was.
+  // Taken back after 50 s: the money is there again, and the batch keeps its status.
   await fixture.advance(120 * second)
   await eventually(async () =>
     expect(await money(merchant)).toEqual({
@@ -124,7 +124,7 @@ test('an operator that is down pauses its recipients, and no others; then it goe
   const down = await statuses(id)
   expect(down).not.toHaveProperty('OperatorC success')
   expect(down).not.toHaveProperty('OperatorC failed')
-  // Those who were taken already found out that it is down; the others were not even begun.
+  // The recipients already begun found out that it is down; the others were not even begun.
   expect(down['OperatorC pending']).toBeGreaterThanOrEqual(20)
   expect(await summary(merchant, id)).toMatchObject({ status: 'processing' })
   await fixture.outage('OperatorC', 'none')
@@ -132,7 +132,7 @@ test('an operator that is down pauses its recipients, and no others; then it goe
   expect((await bothBooks(id)).every(({ count }) => count === 1)).toBe(true)
 }, 30_000)
 
-test('whom its operator was provably never asked to pay fails once the batch is cancelled', async () => {
+test('a recipient that provably never reached its operator fails once the batch is cancelled', async () => {
   const merchant = await shop()
   await fixture.outage('OperatorC', 'refuse')
   onTestFinished(() => fixture.outage('OperatorC', 'none'))
@@ -167,7 +167,7 @@ test('whom its operator was provably never asked to pay fails once the batch is 
   expect(await money(merchant)).toEqual({ available: 1_000_000 - 2_000 * sent.length, reserved: 0 })
 }, 30_000)
 
-test('an outcome that nobody knows stays processing, and so does its batch, cancelled or not', async () => {
+test('an unknown outcome stays processing, and so does its batch, cancelled or not', async () => {
   const merchant = await shop()
   const id = await draft(merchant, [paid('OperatorA', '11'), paid('OperatorB'), paid('OperatorA', '00')])
   await process(merchant, id)
@@ -180,7 +180,7 @@ test('an outcome that nobody knows stays processing, and so does its batch, canc
   expect(await emitted(id)).not.toContain('bulk_pay_done')
 })
 
-test('a slow operator does not hold up the others of its batch, nor other batches', async () => {
+test('a slow operator delays neither the others of its batch, nor other batches', async () => {
   const [merchant, other] = [await shop(), await shop()]
   const slow = Array.from({ length: 30 }, () => paid('OperatorD', '21', '03'))
   const quick = Array.from({ length: 30 }, () => paid('OperatorA'))
@@ -195,7 +195,7 @@ test('a slow operator does not hold up the others of its batch, nor other batche
   await passTimeUntilEnded(merchant, id)
 }, 30_000)
 
-test('a payment beside a batch of 120 goes as without; the end comes once, by webhook', async () => {
+test('a payment beside a batch of 120 is as fast as alone; the end comes once, by webhook', async () => {
   const merchant = await shop(2_000_000)
   const receiver = await startReceiver((response) => response.end())
   const hook = { url: `http://127.0.0.1:${receiver.port}/`, events: ['bulk_pay_done'] }
@@ -226,7 +226,7 @@ const stops = {
 }
 
 test.each(['cancelled', 'halted'] as const)(
-  'once %s, only who is at the operator is paid, however quick it is',
+  'once %s, only recipients at a quick operator are still paid',
   async (how) => {
     const merchant = await shop(2_000_000)
     const id = await draft(

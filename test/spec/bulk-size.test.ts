@@ -6,7 +6,7 @@ import { bulkOn, row } from '../kit/bulk.ts'
 import { openFixture } from '../kit/fixture.ts'
 import { threadMs } from '../kit/processor-time.ts'
 
-// As many people as a batch has at most, in one call.
+// As many recipients as a batch has at most, in one call.
 
 const fixture = await openFixture()
 const { call, shop, draft, summary } = bulkOn(fixture)
@@ -36,26 +36,26 @@ async function recipientCount(): Promise<number> {
   return rows[0]?.n ?? -1
 }
 
-/** In its processor time. Choice: beside other tests a turn takes twice as long as alone. */
+/** In processor time of the thread. Choice: beside other tests a turn takes twice as long as alone. */
 const turnMaxMs = 200
 
-/** The longest that this thread worked without a turn for anybody else, by its own processor time. */
+/** The longest time that this thread worked without a turn for other work, by its own processor time. */
 function longestTurn(): () => number {
   let [isOver, last, longest] = [false, threadMs(), 0]
-  const look = () => {
+  const measure = () => {
     const now = threadMs()
     longest = Math.max(longest, now - last)
     last = now
-    if (!isOver) setImmediate(look)
+    if (!isOver) setImmediate(measure)
   }
-  setImmediate(look)
+  setImmediate(measure)
   return () => {
     isOver = true
     return longest
   }
 }
 
-test('10,000 recipients in one call, within seconds, and whoever pays beside it is served', async () => {
+test('10,000 recipients in one call, within seconds, while payments beside it are served', async () => {
   let running = true
   const payments: number[] = []
   const paying = (async () => {
@@ -83,7 +83,7 @@ test('10,000 recipients in one call, within seconds, and whoever pays beside it 
   expect(Math.min(createMs, addMs)).toBeLessThan(6_000)
   expect(payments.filter((status) => status !== 202)).toEqual([])
 
-  // It is full: nobody more, in no call.
+  // The batch is full: every call with one more recipient is refused.
   const before = await recipientCount()
   const more = await call(merchant, 'POST', `/${id}/recipients`, { recipients: [row()] })
   expect(more.status).toBe(400)
@@ -118,7 +118,7 @@ test('413 a body over 5 MiB; one just below is read', async () => {
   expect(pay.status).toBe(413)
 })
 
-test('400 more fields in one object than anybody has', async () => {
+test('400 an object with more fields than any input has', async () => {
   const fields = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, nth) => [`x${nth}`, nth]))
   const within = await call(merchant, 'POST', '', fields(limits.jsonNamesMax))
@@ -127,13 +127,13 @@ test('400 more fields in one object than anybody has', async () => {
   expect(over.status).toBe(400)
 })
 
-test('400 a body of a million little things is not even read', async () => {
+test('400 a body of a million small values is not even parsed', async () => {
   const things = Array.from({ length: 1_000_000 }, () => '[]').join(',')
   const longest = longestTurn()
   const body = `{"recipients":[${things}]}`
-  const told = await fixture.rest('POST', '/bulk/batches', { token: merchant.token, body })
-  expect(told.status).toBe(400)
-  expect(told.body['message']).toBe('The body has more than 100000 objects and lists.')
+  const refused = await fixture.rest('POST', '/bulk/batches', { token: merchant.token, body })
+  expect(refused.status).toBe(400)
+  expect(refused.body['message']).toBe('The body has more than 100000 objects and lists.')
   const answer = await fetch(`${fixture.url}/graphql`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${merchant.token}` },
@@ -164,7 +164,7 @@ test('10,000 recipients in one call of GraphQL', async () => {
   expect(over.body['data'].createBatch).toEqual({ problems: tooMany(most) })
 })
 
-test('413 in GraphQL for whoever has no bulk_pay, and for long documents', async () => {
+test('413 in GraphQL for a caller without bulk_pay, and for long documents', async () => {
   const { body } = await fixture.rest('POST', '/auth', {
     headers: { 'X-API-Key': merchant.apiKey, 'X-API-Secret': merchant.apiSecret },
     body: { scopes: scopes.filter((scope) => scope !== 'bulk_pay') },

@@ -62,7 +62,7 @@ test('some are paid and some are not: the rest is free again', async () => {
   expect(await money(merchant)).toEqual({ available: 96_000, reserved: 0 })
 })
 
-test('400 what is not covered stays a draft', async () => {
+test('400 a batch that the balance does not cover stays a draft', async () => {
   const merchant = await shop(3_999)
   const id = await draft(merchant, [row(), row()])
   const answer = await process(merchant, id)

@@ -7,7 +7,7 @@ import { approvalsOn } from '../kit/approvals.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, hour, minute, openFixture } from '../kit/fixture.ts'
 
-// Deposits and refunds that wait for people (see docs/design/rules.md#approvals).
+// Deposits and refunds that wait for approval (see docs/design/rules.md#approvals).
 
 const fixture = await openFixture()
 const { owner } = fixture.database
@@ -57,7 +57,7 @@ const stepsOf = async (id: number) => {
   )
   return rows.map(({ step }) => step)
 }
-/** How often a job has taken its request. */
+/** The number of times that a job has claimed its request. */
 async function looksAt(id: number): Promise<number> {
   const { rows } = await owner.query<{ n: number }>(
     'SELECT check_count AS n FROM operator_request WHERE transaction_id = $1',
@@ -95,7 +95,7 @@ test('a deposit of exactly the threshold waits; one franc less does not', async 
   expect(await fixture.deposit(maker, { amount: 2_000 })).toMatchObject({ status: 202 })
 })
 
-test('one person alone pays no deposit of the threshold; with another it is paid once', async () => {
+test('one person alone pays no deposit of the threshold; with another person it is paid once', async () => {
   const shop = await shopWithApprovals()
   const [maker, other] = [await person(shop), await person(shop)]
   expect(await fixture.deposit(maker, { amount: 1_999 })).toMatchObject({ status: 200 })
@@ -125,7 +125,7 @@ test('one person alone pays no deposit of the threshold; with another it is paid
 const listed = `{ approvalsWaiting { totalCount nodes { __typename ... on DepositApproval { databaseId
   transaction { amount } approval { canApprove digest } } } } }`
 
-test('over GraphQL likewise; a repeat under its Idempotency-Key and its reference find it', async () => {
+test('over GraphQL likewise; a repeat under its Idempotency-Key and its reference finds it', async () => {
   const shop = await shopWithApprovals()
   const maker = await person(shop)
   const document = `mutation ($input: DepositInput!) { deposit(input: $input) { __typename
@@ -163,7 +163,7 @@ test('rejected or expired it is cancelled, its money is free, and no operator wa
   expect((await owner.query('SELECT * FROM audit_ledger(true)')).rows).toEqual([])
 })
 
-test('approved while payments out are halted, it waits for the end of that and is paid once', async () => {
+test('approved while payments out are halted, it waits until they resume and is paid once', async () => {
   const shop = await shopWithApprovals()
   const [maker, other] = [await person(shop), await person(shop)]
   const id = await waits(maker)
@@ -179,7 +179,7 @@ test('approved while payments out are halted, it waits for the end of that and i
   expect((await fixture.executionsOf(id)).map(({ count }) => count)).toEqual([1])
 })
 
-test('a refund waits too, and what waits counts against what is left of the payment', async () => {
+test('a refund waits too, and a waiting refund counts against the remainder of the payment', async () => {
   const shop = await shopWithApprovals()
   const [maker, other] = [await person(shop), await person(shop)]
   const { transaction_id: paid } = await fixture.paid(shop, { amount: 5_000, customer_phone: customer('00') })
@@ -215,14 +215,14 @@ test('10 parallel refunds of 60 % that would wait: one does, the others find too
   expect(answers.filter(({ code }) => code === 'REFUND_TOO_LARGE')).toHaveLength(9)
 })
 
-test('approved while its merchant owes money, it does not leave before that is paid', async () => {
+test('approved while its merchant owes money, it does not leave before the debt is paid', async () => {
   const shop = await shopWithApprovals()
   const [maker, other] = [await person(shop), await person(shop)]
   const { transaction_id: paid } = await fixture.paid(shop, { customer_phone: customer('40', '60') })
   await statusOf(shop, paid as number, 'success')
   const id = await waits(maker, { amount: 1_000_000 })
   await Promise.all([1, 2].map(() => fixture.deposit(shop, { amount: 1_999 })))
-  // The operator takes the payment back, of which the merchant has spent a part.
+  // The operator takes back a payment that the merchant has spent in part.
   await fixture.advance(2 * minute)
   await statusOf(shop, paid as number, 'reversed')
   expect(await approve(other, id)).toMatchObject({ status: 'PROCESSING' })
@@ -235,7 +235,7 @@ test('approved while its merchant owes money, it does not leave before that is p
   expect((await fixture.executionsOf(id)).map(({ count }) => count)).toEqual([1])
 })
 
-test('an account that is closed has it cancelled, and nobody is asked for it any more', async () => {
+test('a closed account has it cancelled, and no person is asked to approve it any more', async () => {
   const shop = await shopWithApprovals()
   const [maker, other] = [await person(shop), await person(shop)]
   const id = await waits(maker)
@@ -251,13 +251,13 @@ test('an account that is closed has it cancelled, and nobody is asked for it any
   expect(await approve(other, id)).toMatchObject({ code: 'STATE_CONFLICT' })
 })
 
-describe('it stays as it was', () => {
+describe('a deposit needs no approval', () => {
   test('while approvals do not cover deposits, or are off', async () => {
     const shop = await shopWithApprovals(false)
     expect(await fixture.deposit(shop, { amount: 900_000 })).toMatchObject({ status: 200 })
   })
 
-  test('and nobody lets it go past the people: the database refuses', async () => {
+  test('and no statement sends it without approval: the database refuses', async () => {
     const shop = await shopWithApprovals()
     const id = await waits(await person(shop))
     for (const force of [

@@ -5,7 +5,7 @@ import { watchAvailable } from '../kit/money-out.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
 
-// `POST /deposit` by many at once, and again.
+// `POST /deposit` by many callers at once, and repeated.
 
 const fixture = await openFixture()
 const { owner } = fixture.database
@@ -25,7 +25,7 @@ async function balanceOf(shop: TestMerchant): Promise<{ available: number; reser
 test('N x 1,000 and 3N at once over two processes: exactly N, and available never below 0', async () => {
   const count = 20
   const shop = await shopWith(count * 1_000)
-  // OperatorC is asked after three seconds.
+  // OperatorC is queried after three seconds.
   const prompt = providers.filter((operator) => operator !== 'OperatorC')
   const bases = [fixture.url, await fixture.sibling()]
   const stopWatching = watchAvailable(owner, shop.merchantId)
@@ -66,7 +66,7 @@ describe('under an Idempotency-Key', () => {
   const keyed = (shop: TestMerchant, key: string, body: object) =>
     fixture.rest('POST', '/deposit', { token: shop.token, body, headers: { 'Idempotency-Key': key } })
 
-  test('a repeat is answered as the first time; refused ones too', async () => {
+  test('a repeat gets the first answer, a refusal too', async () => {
     const shop = await shopWith(10_000)
     for (const scenario of ['00', '03']) {
       const key = randomUUID()
@@ -78,7 +78,7 @@ describe('under an Idempotency-Key', () => {
     expect(await balanceOf(shop)).toEqual({ available: 9_000, reserved: 0 })
   })
 
-  test('one that died before its answer was kept goes on with its own deposit', async () => {
+  test('a request that died before its answer was kept goes on with its own deposit', async () => {
     const shop = await shopWith(10_000)
     const key = randomUUID()
     const body = { amount: 1_000, payment_method: 'OperatorA', customer_phone: customer('00') }
@@ -93,7 +93,7 @@ describe('under an Idempotency-Key', () => {
     expect(await balanceOf(shop)).toEqual({ available: 9_000, reserved: 0 })
   })
 
-  test('what was not covered leaves the key free', async () => {
+  test('a refusal for too little balance leaves the key free', async () => {
     const shop = await fixture.merchant()
     const key = randomUUID()
     const body = { amount: 1_000, payment_method: 'OperatorA', customer_phone: customer('00') }

@@ -9,7 +9,7 @@ import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, each, hour, openFixture, perOperator, second } from '../kit/fixture.ts'
 
-// `POST /deposit`: Endpoints. How long it waits is made shorter where it waits in vain; questions come soon.
+// `POST /deposit`. The wait for the outcome is shorter where the outcome does not come; queries come soon.
 const wait = vi.hoisted(() => ({ ms: null as number | null }))
 vi.mock(import('../../src/shared/limits.ts'), async (original) => {
   const { limits: real } = await original()
@@ -39,12 +39,12 @@ async function balanceOf(shop: TestMerchant): Promise<{ available: number; reser
   return { available, reserved }
 }
 
-test('it waits 20 s at most', () => expect(limits.depositWaitMs).toBe(20 * second))
+test('the answer waits for 20 s at most', () => expect(limits.depositWaitMs).toBe(20 * second))
 
 describe('200', () => {
-  test('with the initiation, success: debited once, at each operator', async () => {
+  test('200 with the initiation, success: debited once, at each operator', async () => {
     const shop = await shopWith(100_000)
-    const told = await perOperator(async (operator) => {
+    const results = await perOperator(async (operator) => {
       const { status, body } = await fixture.deposit(shop, { amount: 1_500, payment_method: operator })
       expect(status).toBe(200)
       expect(body).toEqual({
@@ -66,20 +66,20 @@ describe('200', () => {
       expect(execution).toMatchObject({ operator, kind: 'disburse', count: 1, amount: '1500' })
       return fixture.eventsOf(id)
     })
-    expect(told).toEqual(each(['deposit_processing', 'deposit_completed']))
+    expect(results).toEqual(each(['deposit_processing', 'deposit_completed']))
     expect(await balanceOf(shop)).toEqual({ available: 100_000 - 4 * 1_500, reserved: 0 })
   })
 
-  test('wakes on the callback, not on the next question', async () => {
+  test('the answer comes with the callback, not with the next query', async () => {
     const shop = await shopWith(10_000)
     const sent = performance.now()
     const { status } = await fixture.deposit(shop, { customer_phone: customer('00', '01') })
     expect(status).toBe(200)
-    // The operator decides after a second; its first question comes after three.
+    // The operator decides after a second; its first query comes after three.
     expect(performance.now() - sent).toBeLessThan(2_000)
   })
 
-  test('the record of it is kept, with what was asked', async () => {
+  test('the record keeps the request and the answer', async () => {
     const shop = await shopWith(10_000)
     const asked = {
       amount: 2_000,
@@ -96,15 +96,15 @@ describe('200', () => {
       reference: asked.reference,
       request_data: asked,
     })
-    const { body: told } = await fixture.check(asked.reference)
-    expect(told).toMatchObject({ state: 'success', status: true })
+    const { body: payerView } = await fixture.check(asked.reference)
+    expect(payerView).toMatchObject({ state: 'success', status: true })
   })
 })
 
 describe('400', () => {
-  test('refused: data.status failed, the money free again, and on record', async () => {
+  test('a refused deposit: data.status failed, the money free again, and recorded', async () => {
     const shop = await shopWith(10_000)
-    const told = await perOperator(async (operator) => {
+    const results = await perOperator(async (operator) => {
       const { status, body } = await fixture.deposit(shop, {
         payment_method: operator,
         customer_phone: customer('03'),
@@ -118,7 +118,7 @@ describe('400', () => {
     })
     const events = ['deposit_processing', 'deposit_failed']
     const message = 'The recipient has no mobile-money account.'
-    expect(told).toEqual(each([400, false, message, 'failed', events]))
+    expect(results).toEqual(each([400, false, message, 'failed', events]))
     expect(await balanceOf(shop)).toEqual({ available: 10_000, reserved: 0 })
   })
 
@@ -130,7 +130,7 @@ describe('400', () => {
     expect(await balanceOf(shop)).toEqual({ available: 10_000, reserved: 0 })
   })
 
-  test('not enough available: nothing recorded', async () => {
+  test('too little available: nothing recorded', async () => {
     const shop = await shopWith(1_999)
     const before = await fixture.rowCounts()
     const { status, body } = await fixture.deposit(shop, { amount: 2_000 })
@@ -143,7 +143,7 @@ describe('400', () => {
     expect(await fixture.rowCounts()).toEqual(before)
   })
 
-  test('who owes what an operator took back hears so', async () => {
+  test('a merchant that owes a reversed payment gets a refusal that says so', async () => {
     const shop = await shopWith(0 + 1)
     const { transaction_id: id } = await fixture.paid(shop, { customer_phone: customer('40', '50') })
     await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('success'))
@@ -197,7 +197,7 @@ test('401 without a token, 403 without the scope deposit', async () => {
   expect([answer.status, answer.body.required_scopes]).toEqual([403, ['deposit']])
 })
 
-test('409 a reference that a deposit or a payment has, with what has it', async () => {
+test('409 a reference of a deposit or a payment, with that transaction', async () => {
   const shop = await shopWith(10_000)
   const [first, other] = [randomUUID(), randomUUID()]
   const { transaction_id: id } = await fixture.paid(shop, { reference: first })
@@ -231,7 +231,7 @@ describe('202: the outcome is not known yet', () => {
     wait.ms = null
   })
 
-  /** A deposit whose customer never answers by itself. */
+  /** A deposit to a customer that never answers by itself. */
   async function opened(shop: TestMerchant, body: object = {}) {
     const sent = performance.now()
     const answer = await fixture.deposit(shop, { customer_phone: customer('11'), ...body })
@@ -257,7 +257,7 @@ describe('202: the outcome is not known yet', () => {
     ])
   })
 
-  test('it is asked about until it is known, also days later; it never expires', async () => {
+  test('a deposit is queried until its outcome is known, also days later; it never expires', async () => {
     const shop = await shopWith(10_000)
     const { id } = await opened(shop, { customer_phone: customer('12', '72') })
     await fixture.advance(71 * hour)
@@ -268,7 +268,7 @@ describe('202: the outcome is not known yet', () => {
     expect(await fixture.executionsOf(id)).toMatchObject([{ count: 1, amount: '1000' }])
   })
 
-  test('a service that ends answers so at once, and another one brings the outcome', async () => {
+  test('a service that ends answers 202 at once, and another one applies the outcome', async () => {
     const shop = await shopWith(10_000)
     const { config } = fixture.app.services
     const other: App = await startApp({ ...config, port: 0 }, fixture.database.connection)
@@ -276,7 +276,7 @@ describe('202: the outcome is not known yet', () => {
     wait.ms = null
     const sent = performance.now()
     const base = other.services.addresses.publicUrl
-    // One has not decided yet; the other paid, and its answer hangs.
+    // One operator is undecided; the other has paid, and its answer hangs.
     const undecided = { customer_phone: customer('11'), payment_method: 'OperatorA' }
     const hanging = { customer_phone: customer('21', '20'), payment_method: 'OperatorD' }
     const waiting = [undecided, hanging].map((body) => fixture.deposit(shop, body, base))

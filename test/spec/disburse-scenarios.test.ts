@@ -13,7 +13,7 @@ const { owner } = fixture.database
 const funded = 200_000
 const amount = 5_000
 
-/** In an order in which no breaker has a reason to open: between what fails something goes well. */
+/** Ordered so that no circuit opens: a success stands between failures. */
 const played: readonly (readonly [code: string, parameter: string, what: string])[] = [
   ['00', '00', 'nothing goes wrong'],
   ['30', '00', 'the callback is lost'],
@@ -38,7 +38,7 @@ const paidOnce = ['00', '20', '21', '22', '23', '24', '25', '26', '30', '31', '3
 
 const shops: Record<string, TestMerchant> = {}
 const answers = new Map<string, Record<string, RestAnswer>>()
-/** What was logged meanwhile, as warnings and errors. */
+/** The warnings and errors of the log meanwhile. */
 const logged: unknown[][] = []
 
 beforeAll(async () => {
@@ -52,16 +52,16 @@ beforeAll(async () => {
   const under = new AbortController()
   const others = Promise.all([lowerFences(under.signal), keepOperatorsWell(under.signal)])
   await Promise.all(
-    played.map(async ([code, parameter], place) => {
-      await sleep(place * 80)
-      const told = await perOperator((operator) =>
+    played.map(async ([code, parameter], index) => {
+      await sleep(index * 80)
+      const results = await perOperator((operator) =>
         fixture.deposit(shopOf(operator), {
           amount,
           payment_method: operator,
           customer_phone: customer(code, parameter),
         }),
       )
-      answers.set(code, told)
+      answers.set(code, results)
     }),
   )
   under.abort()
@@ -72,7 +72,7 @@ beforeAll(async () => {
   }
 }, 40_000)
 
-/** Lets the time pass in which an earlier call may still arrive, of what nothing was done of. */
+/** Ends the time in which an earlier call may still arrive, for calls that the operator did not execute. */
 async function lowerFences(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await owner.query(
@@ -84,8 +84,8 @@ async function lowerFences(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Pays others all the while, so that no operator fails five times in a row: on a busy machine what is
- * played above does not arrive in its order.
+ * Pays others all the while, so that no operator fails five times in a row: on a busy machine the deposits
+ * above do not arrive in their order.
  */
 async function keepOperatorsWell(signal: AbortSignal): Promise<void> {
   const other = await fixture.merchant()
@@ -105,7 +105,7 @@ function shopOf(operator: Provider): TestMerchant {
 const statuses = (code: string) => perOperator(async (operator) => answers.get(code)?.[operator]?.status)
 const idOf = (code: string, operator: Provider) => answers.get(code)?.[operator]?.body.data.transaction_id
 
-/** What a deposit left in our books, in the events log and at the operator. */
+/** The traces of a deposit in our books, in the events log and at the operator. */
 const traces = (code: string) =>
   perOperator(async (operator) => {
     const id = idOf(code, operator)
@@ -121,7 +121,7 @@ const traces = (code: string) =>
 const reserve = 'reserve available > reserved 5000'
 const posted = { events: ['deposit_processing', 'deposit_completed'], paid: [['disburse', 1, '5000', '0']] }
 
-describe('200 success: debited once, whatever happens on the way', () => {
+describe('200 success: debited once, with every fault on the way', () => {
   test.each(played.filter(([code]) => paidOnce.some((known) => known === code)))(
     '%s/%s: %s',
     async (code) => {
@@ -132,7 +132,7 @@ describe('200 success: debited once, whatever happens on the way', () => {
     },
   )
 
-  test('41/40: what was paid leaves, the rest is free again', async () => {
+  test('41/40: the paid amount leaves, the rest is free again', async () => {
     expect(await statuses('41')).toEqual(each(200))
     const moved = [reserve, 'post reserved > clearing 4960', 'release reserved > available 40']
     expect(await traces('41')).toEqual(each({ ...posted, moved, paid: [['disburse', 1, '4960', '0']] }))
@@ -160,17 +160,17 @@ describe('400 failed: nothing left, the money is free again', () => {
     )
   })
 
-  test('an empty float calls somebody', () => {
+  test('an empty float raises an alarm', () => {
     expect(logged.filter(([, words]) => words === 'alarm: our float at an operator is empty')).toHaveLength(4)
   })
 })
 
-test('35: that a callback says otherwise than its operator is noted', () => {
+test('35: a callback that contradicts its operator is logged', () => {
   const about = `transaction:${String(idOf('35', 'OperatorA'))}`
   expect(logged).toContainEqual([expect.objectContaining({ about }), 'a callback contradicts its operator'])
 })
 
-test('40: taken back, the money is there again, also where nobody calls back', async () => {
+test('40: taken back, the money is there again, also without a callback', async () => {
   expect(await statuses('40')).toEqual(each(200))
   await fixture.advance(120 * second)
   const moved = [reserve, 'post reserved > clearing 5000', 'reverse clearing > available 5000']

@@ -11,13 +11,14 @@ import { createMerchant } from '../../src/resources/merchants/create.ts'
 import { controlToken } from '../kit/app.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// A database without room: the service says to come again, loses nothing that it acknowledged, and goes on.
+// A database without space: the service answers with a later retry, loses no acknowledged payment, and goes
+// on.
 
 const fixture = await openFixture()
 const shop = await fixture.merchant()
 
 test.each(['53100', '53200', '58030'])(
-  '%s from the database is 503 with Retry-After at every door',
+  '%s from the database is 503 with Retry-After over every protocol',
   async (code) => {
     const { owner } = fixture.database
     const made = await fixture.rest('POST', '/payment-links', {
@@ -72,7 +73,7 @@ function mountDisk(): string | null {
 const disk = mountDisk()
 
 test.skipIf(disk === null)(
-  'a full disk: 503, nothing acknowledged is lost, and it goes on',
+  'a full disk: 503, no acknowledged payment is lost, and the service goes on',
   async () => {
     const folder = disk ?? ''
     const server = await startEmbedded({ dataDir: join(folder, 'db'), durable: true })
@@ -139,7 +140,7 @@ test.skipIf(disk === null)(
   120_000,
 )
 
-/** Takes all room that is left, to the last page. */
+/** Fills the disk to the last page. */
 function fill(path: string): void {
   const file = openSync(path, 'w')
   for (const size of [1_048_576, 4_096]) {

@@ -9,7 +9,7 @@ const shop = await fixture.merchant()
 const rest = (...call: Parameters<typeof fixture.rest>) => fixture.rest(...call)
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** One answer of each status that a small request can meet. */
+/** One answer of each status that a small request can get. */
 const everyKind: readonly [status: number, ask: () => Promise<RestAnswer>][] = [
   [200, () => rest('GET', '/status')],
   [202, () => fixture.pay(shop)],
@@ -54,7 +54,7 @@ describe('every answer', () => {
   )
 
   test.each(['my-id', '0191d3f0-aaaa-7bbb-8ccc', '', '0191d3f0aaaa7bbb8ccc0123456789ab'])(
-    'a caller’s own X-Request-Id that is none is replaced: %j',
+    'a caller’s own X-Request-Id that is no UUID is replaced: %j',
     async (id) => {
       const answer = await rest('GET', '/status', { headers: { 'X-Request-Id': id } })
       expect(answer.body['request_id']).toMatch(uuid)
@@ -62,7 +62,7 @@ describe('every answer', () => {
     },
   )
 
-  test('the bare answer of a payment status has the headers all the same', async () => {
+  test('the bare answer of a payment status has the same headers', async () => {
     const { reference } = await fixture.paid(shop)
     const { headers, body } = await fixture.check(reference)
     expect(body).not.toHaveProperty('success')
@@ -87,7 +87,7 @@ describe('every answer', () => {
     expect((await rest('GET', '/nothing-here')).headers.has('X-GraphQL-Operation')).toBe(false)
   })
 
-  test('nothing of it is cached', async () => {
+  test('no answer is cached', async () => {
     expect((await rest('GET', '/status')).headers.get('Cache-Control')).toContain('no-store')
   })
 })
@@ -145,13 +145,13 @@ describe('bodies', () => {
 
   const tooLarge = JSON.stringify({ description: 'x'.repeat(limits.bodyMaxBytes) })
 
-  test('413 a body that says it is too large', async () => {
+  test('413 a body with too large a length', async () => {
     const { status, text } = await post(tooLarge)
     expect(status).toBe(413)
     expect(JSON.parse(text)).toMatchObject({ success: false })
   })
 
-  test('413 a body in chunks that turns out too large', async () => {
+  test('413 a body in chunks that grows too large', async () => {
     const status = await new Promise((resolve, reject) => {
       const sent = request(
         `${fixture.url}/merchant/api/pay`,
@@ -168,9 +168,11 @@ describe('bodies', () => {
     expect(status).toBe(413)
   })
 
-  test('a body of just the limit is read', async () => {
-    const around = JSON.stringify({ note: '' }).length
-    expect((await post(JSON.stringify({ note: 'x'.repeat(limits.bodyMaxBytes - around) }))).status).toBe(400)
+  test('a body of exactly the limit is read', async () => {
+    const around = JSON.stringify({ record: '' }).length
+    expect((await post(JSON.stringify({ record: 'x'.repeat(limits.bodyMaxBytes - around) }))).status).toBe(
+      400,
+    )
   })
 
   test('401 comes before 413', async () => {
@@ -222,7 +224,7 @@ describe('bodies', () => {
     },
   )
 
-  test('400 no body at all names what is missing', async () => {
+  test('400 a missing body names the missing fields', async () => {
     const { status, body } = await rest('POST', '/pay', { token: shop.token })
     expect(status).toBe(400)
     expect(body['errors'].map(({ field }: { field: string }) => field)).toEqual([
@@ -240,7 +242,7 @@ describe('bodies', () => {
     expect(body['message']).toEqual(expect.any(String))
   })
 
-  test('no error tells of what is inside', async () => {
+  test('no error reveals internals', async () => {
     for (const [, ask] of everyKind) {
       const text = JSON.stringify((await ask()).body)
       expect(text).not.toMatch(/node_modules|\.ts\b|prisma|postgres|SELECT|stack|undefined|\[object/i)

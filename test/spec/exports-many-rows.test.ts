@@ -19,7 +19,7 @@ describe('a table of 200,000 rows', () => {
   beforeAll(async () => {
     big = await fixture.merchant()
     const { owner } = fixture.database
-    // Rows of a kind that owes nobody an event or a request.
+    // Rows without the events and requests that the triggers require.
     await owner.query('ALTER TABLE transaction DISABLE TRIGGER USER')
     for (let from = 1; from < rowCount; from += 5_000) {
       await owner.query(
@@ -37,14 +37,14 @@ describe('a table of 200,000 rows', () => {
   }, 60_000)
   const rowCount = 200_000
 
-  /** What this process, and so the service in it, holds on to. */
+  /** The memory that this process, and so the service in it, holds. */
   function heldBytes(): number {
     collectGarbage()
     const { heapUsed, external } = process.memoryUsage()
     return heapUsed + external
   }
 
-  /** Waits until nothing is read any more. @returns how many pages were read by then */
+  /** Waits until no page is read any more. @returns the number of pages read by then */
   async function pagesUntilRest(): Promise<number> {
     let pages = 0
     const { query: original } = pg.Client.prototype as { query: (...given: unknown[]) => unknown }
@@ -79,10 +79,10 @@ describe('a table of 200,000 rows', () => {
     const before = heldBytes()
     const started = performance.now()
     const response = await begin()
-    // A fraction of what all of it takes; beside other tests it is slow.
+    // A fraction of the time of the whole export; beside other tests it is slow.
     expect(performance.now() - started).toBeLessThan(2_000)
     const pages = await pagesUntilRest()
-    // What the sockets of the machine hold is some megabytes, in its kernel.
+    // The sockets of the machine hold some megabytes, in its kernel.
     expect(pages).toBeLessThan((rowCount / 1_000) * 0.8)
     expect(heldBytes() - before).toBeLessThan(8 * 1_024 * 1_024)
     let bytes = 0
@@ -100,7 +100,7 @@ describe('a table of 200,000 rows', () => {
     expect(bytes).toBeGreaterThan(20_000_000)
   }, 60_000)
 
-  test('two at a time; a third is 429, until one is left', async () => {
+  test('two run at a time; a third is 429, until one ends', async () => {
     const [first, second] = [await begin(), await begin()]
     const third = await begin()
     expect([third.statusCode, third.headers['retry-after']]).toEqual([429, '1'])
@@ -114,8 +114,8 @@ describe('a table of 200,000 rows', () => {
     second.destroy()
   })
 
-  test('what fails in the middle breaks the connection: a part is never taken for the whole', async () => {
-    // Those before it may not have left yet.
+  test('a failure in the middle breaks the connection: a part is never taken for the whole', async () => {
+    // The exports before it may not have ended yet.
     const response = await eventually(async () => {
       const begun = await begin()
       if (begun.statusCode !== 200) throw new Error(`${begun.statusCode}`)

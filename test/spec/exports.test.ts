@@ -38,7 +38,7 @@ async function linesOf(name: string, token = shop.token): Promise<string[][]> {
 }
 
 describe('transactions.csv', () => {
-  test('all of them, oldest first, as a file with a head', async () => {
+  test('all rows, oldest first, as a file with a line of titles', async () => {
     const response = await fetchExport('transactions.csv')
     expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8; header=present')
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="transactions.csv"')
@@ -70,7 +70,7 @@ describe('transactions.csv', () => {
   })
 })
 
-test('payouts.csv: those of the filter, with what was paid to whom', async () => {
+test('payouts.csv: the filtered payouts, with amount and beneficiary', async () => {
   const merchant = await fixture.merchant()
   await fundMerchant(fixture.app.services, merchant.merchantId, { amount: 10_000 })
   const call = async (path: string, body: object) =>
@@ -86,7 +86,7 @@ test('payouts.csv: those of the filter, with what was paid to whom', async () =>
   })
   const [head = [], ...rows] = await linesOf('payouts.csv', merchant.token)
   expect(rows.map((row) => Number(row[0]))).toEqual([first, second])
-  const cells = Object.fromEntries(head.map((name, place) => [name, rows[0]?.[place]]))
+  const cells = Object.fromEntries(head.map((name, index) => [name, rows[0]?.[index]]))
   expect(cells).toMatchObject({
     destination_phone: account,
     amount: '1000',
@@ -112,7 +112,7 @@ test('payouts.csv: those of the filter, with what was paid to whom', async () =>
 })
 
 describe('statement.csv', () => {
-  test('opening, every change with what was held after it, closing', async () => {
+  test('opening, every change with the balance after it, closing', async () => {
     const [head, ...rows] = await linesOf('statement.csv?from=2020-01-01')
     expect(head?.slice(0, 3)).toEqual(['created_at', 'entry_id', 'step'])
     const cells = rows.map((row) => [row[2], row[5], row[8]])
@@ -128,32 +128,32 @@ describe('statement.csv', () => {
     expect(new Set(subjects)).toEqual(new Set(paid.map(({ transaction_id: id }) => id)))
   })
 
-  test('what the other merchant has is not in it', async () => {
+  test('the statement of another merchant shows none of these changes', async () => {
     const other = await fixture.merchant()
     const [, opening, closing] = await linesOf('statement.csv?from=2020-01-01', other.token)
     expect([opening?.[8], closing?.[8]]).toEqual(['0', '0'])
   })
 })
 
-describe('what is wrong is told in the envelope, before anything is sent', () => {
+describe('an error is answered in the envelope, before any row is sent', () => {
   test.each<[string, string, number, string | null]>([
-    ['a wish that is none', 'transactions.csv?status=lost', 400, 'status'],
+    ['an unknown filter', 'transactions.csv?status=lost', 400, 'status'],
     ['an end before the beginning', 'statement.csv?from=2026-02-01&to=2026-01-01', 400, 'to'],
     ['a beginning to come, without an end', 'statement.csv?from=9999-01-01', 400, 'from'],
-    ['a table that is none', 'merchants.csv', 404, null],
-    ['a name of ours', 'constructor.csv', 404, null],
+    ['an unknown table', 'merchants.csv', 404, null],
+    ['a name that every JavaScript object has', 'constructor.csv', 404, null],
   ])('%s', async (_what, name, status, field) => {
     const response = await fetchExport(name)
     const body = (await response.json()) as { success: boolean; errors?: { field: string }[] }
     expect([response.status, body.success, body.errors?.[0]?.field ?? null]).toEqual([status, false, field])
   })
 
-  test('no beginning: that it is required', async () => {
+  test('without a beginning: the error names it as required', async () => {
     const response = await fetchExport('statement.csv')
     expect([response.status, await response.json()]).toMatchObject([400, { message: 'from is required.' }])
   })
 
-  test('nobody signed in: 401; without the scope balance: 403; another method: 405', async () => {
+  test('without a token: 401; without the scope balance: 403; another method: 405', async () => {
     expect((await fetchExport('transactions.csv', { token: 'x' })).status).toBe(401)
     const { body } = await fixture.rest('POST', '/auth', {
       headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret },
@@ -172,8 +172,8 @@ describe('what is wrong is told in the envelope, before anything is sent', () =>
   })
 })
 
-describe('an export takes the scope of what it holds', () => {
-  /** The same in GraphQL: what refuses there refuses here. */
+describe('an export takes the scope of its rows', () => {
+  /** The same in GraphQL: a refusal there is a refusal here. */
   const reads: Readonly<Record<string, string>> = {
     transactions: '{ transactions(first: 1) { nodes { id } } }',
     payouts: '{ payouts(first: 1) { nodes { id } } }',
@@ -181,7 +181,10 @@ describe('an export takes the scope of what it holds', () => {
       '{ statement(from: "2020-01-01T00:00:00Z") { lines(first: 1) { nodes { step: entry { step } } } } }',
     recipients: '{ batches(first: 1) { nodes { recipients(first: 1) { nodes { id } } } } }',
   }
-  const wishes: Readonly<Record<string, string>> = { statement: '?from=2020-01-01', recipients: '?batch_id=' }
+  const queries: Readonly<Record<string, string>> = {
+    statement: '?from=2020-01-01',
+    recipients: '?batch_id=',
+  }
   let merchant: TestMerchant
   let batchId: number
 
@@ -207,8 +210,8 @@ describe('an export takes the scope of what it holds', () => {
       const read = await fixture.graphql(reads[name] ?? '', {}, token)
       const [error] = read.body['errors'] ?? []
       byGraphql[name] = error ? [error.extensions.code, error.extensions.requiredScopes] : 'open'
-      const wish = (wishes[name] ?? '') + (name === 'recipients' ? batchId : '')
-      const response = await fetchExport(`${name}.csv${wish}`, { token })
+      const parameters = (queries[name] ?? '') + (name === 'recipients' ? batchId : '')
+      const response = await fetchExport(`${name}.csv${parameters}`, { token })
       const text = await response.text()
       byExport[name] = response.ok ? 'open' : ['FORBIDDEN', JSON.parse(text).required_scopes]
     }

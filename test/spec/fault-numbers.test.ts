@@ -9,15 +9,15 @@ const fixture = await openFixture()
 const faults = scenarios.map(({ code }) => code).filter((code) => code >= '20' && code <= '27')
 
 test('numbers that play a failure of the operator refuse no payment to another number', async () => {
-  const [honest, faulty] = [await fixture.merchant(), await fixture.merchant()]
-  await fixture.fund(honest, 1_000_000)
+  const [healthy, faulty] = [await fixture.merchant(), await fixture.merchant()]
+  await fixture.fund(healthy, 1_000_000)
   const failing = perOperatorAndCode(3).map((body) => fixture.pay(faulty, body))
   const statuses: string[] = []
   for (let round = 0; round < 4; round += 1) {
     const answers = await Promise.all(
       providers.flatMap((operator) => [
-        fixture.pay(honest, at(operator, '00')),
-        fixture.deposit(honest, at(operator, '00')),
+        fixture.pay(healthy, at(operator, '00')),
+        fixture.deposit(healthy, at(operator, '00')),
       ]),
     )
     statuses.push(...answers.map(({ status, body }) => `${status} ${body.message ?? body['data'].status}`))

@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-describe('GraphQL over HTTP, as its specification audits it', () => {
+describe('GraphQL over HTTP passes the audit of its specification', () => {
   const audits = serverAudits({ url: () => `${service.url}/graphql`, fetchFn: fetch })
   test.each(audits.map((audit) => [audit.name, audit] as const))('%s', async (_name, audit) => {
     expect(await audit.fn()).toMatchObject({ status: 'ok' })

@@ -25,8 +25,8 @@ import {
 import { mutations } from '../kit/audited/operations.ts'
 import { useBounds } from '../kit/use-bounds.ts'
 
-// A replay under an `Idempotency-Key` shows a secret only to the credential that it was shown to (see
-// docs/design/rules.md#idempotency). Which answers hold a secret is read from the schema.
+// A replay under an `Idempotency-Key` shows a secret only to the credential that first got it (see
+// docs/design/rules.md#idempotency). The schema marks the answers that hold a secret.
 
 // The cost of a password hash is tested in `passwords.test.ts`.
 useBounds(passwordBounds, { memoryKib: 64, passes: 1 })
@@ -44,7 +44,7 @@ afterAll(async () => {
   await mail.close()
 })
 
-/** The types that values of a type may have, or lead to. */
+/** The types that values of these types may have, or lead to. */
 function reachable(start: readonly GraphQLNamedType[]): Set<GraphQLNamedType> {
   const seen = new Set<GraphQLNamedType>()
   const open = [...start]
@@ -62,7 +62,7 @@ const mutationFields = Object.values(schema.getMutationType()?.getFields() ?? {}
 const isSecret = ({ extensions }: { extensions: object }) =>
   (extensions as { isSecret?: boolean }).isSecret === true
 
-/** The mutations whose own result has a field that is marked as a secret. */
+/** The mutations with a field of their own result that is marked as a secret. */
 const showing = mutationFields
   .filter(({ type: given }) => {
     const type = getNamedType(given)
@@ -91,10 +91,10 @@ const harmless = new Set([
   'BatchForecast.unknownNumbers',
 ])
 
-test('every text that only a mutation shows is marked as a secret, or known to be none', () => {
+test('every text that only a mutation shows is marked as a secret, or listed as harmless', () => {
   const query = schema.getQueryType()
   const read = reachable(query ? [query] : [])
-  // A secret that is shown once is in no answer that can be asked for again.
+  // A secret that is shown once is in no answer that can be read again.
   const shown = [...reachable(mutationFields.map(({ type }) => getNamedType(type)))].filter(
     (type) => isObjectType(type) && !read.has(type) && !type.name.endsWith('Error'),
   )
@@ -123,7 +123,7 @@ test('these mutations and routes show secrets; each mutation is replayed below',
   ])
   const document = restDocument()
   const shows = routes.filter(({ operation }) => accessPlan(schema, document, operation).showsSecret)
-  // No credential comes with POST /auth but the pair itself: nothing of it is kept.
+  // POST /auth takes no credential but the pair itself: its answer is not kept.
   expect(shows.map(({ operation }) => operation)).toEqual(['Authenticate', 'RegisterWebhook'])
 })
 
@@ -137,7 +137,7 @@ async function tokenOf(pair: { apiKey: string; apiSecret: string }, scopes?: rea
 }
 const scopesOf = ['settings', 'webhooks', 'team', 'balance', 'deposit', 'payout']
 
-/** Everybody else of the shop who may ask as much or less. */
+/** Every other credential of the shop with the same scopes or fewer. */
 async function othersOf(shop: AuditedShop): Promise<Record<string, string>> {
   const input = { name: 'Other', scopes: scopesOf.map((scope) => scope.toUpperCase()) }
   const made = await fixture.done({ field: 'createApiKey', variables: { input }, token: shop.token })
@@ -160,7 +160,7 @@ async function othersOf(shop: AuditedShop): Promise<Record<string, string>> {
   }
 }
 
-describe('a replay of what shows a secret', () => {
+describe('a replay of an answer with a secret', () => {
   test.each(showing)('%s: to the same credential alone', async (field) => {
     const shop = await fixture.shop()
     const prepare = mutations[field]
@@ -172,15 +172,17 @@ describe('a replay of what shows a secret', () => {
     const before = new Set(fixture.secrets)
     const first = await fixture.send(own)
     expect(first.data).not.toBeNull()
-    const told = [...fixture.secrets].filter((secret) => !before.has(secret) && first.text.includes(secret))
-    expect(told.length).toBeGreaterThan(0)
+    const shownSecrets = [...fixture.secrets].filter(
+      (secret) => !before.has(secret) && first.text.includes(secret),
+    )
+    expect(shownSecrets.length).toBeGreaterThan(0)
     for (const [who, token] of Object.entries(others)) {
       const { text } = await fixture.send({ ...own, token })
-      const found = told.filter((secret) => text.includes(secret))
+      const found = shownSecrets.filter((secret) => text.includes(secret))
       expect({ who, found, code: JSON.parse(text).errors?.[0].extensions.code }).toEqual({
         who,
         found: [],
-        // Who may not ask at all hears that first.
+        // A caller without the scope is refused for that first.
         code: expect.stringMatching(/^(IDEMPOTENCY_KEY_REUSED|FORBIDDEN)$/),
       })
     }
@@ -195,8 +197,8 @@ describe('a replay of what shows a secret', () => {
     const first = await register(shop.token)
     expect(first).toMatchObject({ status: 201, body: { data: { secret: expect.any(String) } } })
     for (const [who, token] of Object.entries(await othersOf(shop))) {
-      const { status, body: heard } = await register(token)
-      expect({ who, status, data: heard['data'] }).toEqual({
+      const { status, body: answer } = await register(token)
+      expect({ who, status, data: answer['data'] }).toEqual({
         who,
         status: who === 'a viewer' ? 403 : 400,
         data: undefined,
@@ -210,7 +212,7 @@ describe('a replay of what shows a secret', () => {
     expect((await register(all)).body).toEqual(first.body)
   })
 
-  test('a person who signed in again hears it again', async () => {
+  test('a person who signed in again gets the secret again', async () => {
     const shop = await fixture.shop()
     const { email, password, token } = await fixture.person(shop)
     const ask: AuditedRequest = {
@@ -224,7 +226,7 @@ describe('a replay of what shows a secret', () => {
     expect((await fixture.send({ ...ask, token: session.token })).text).toBe(first.text)
   })
 
-  test('what shows none is told to every program of the merchant, as before', async () => {
+  test('an answer without a secret is replayed to every credential of the merchant', async () => {
     const shop = await fixture.shop()
     const others = await othersOf(shop)
     const headers = { 'Idempotency-Key': 'awa' }

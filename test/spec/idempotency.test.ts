@@ -6,13 +6,13 @@ import { DomainError } from '../../src/shared/errors.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { customer, hour, openFixture } from '../kit/fixture.ts'
 
-// The header `Idempotency-Key`: decisions, Everywhere.
+// The header `Idempotency-Key` (see docs/design/rules.md#idempotency).
 
 const fixture = await openFixture()
 const shop = await fixture.merchant()
 const { owner } = fixture.database
 
-interface Told {
+interface Reply {
   status: number
   text: string
   headers: Headers
@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => other.close())
 
-async function send(url: string, merchant: TestMerchant, key: string | null, body: object): Promise<Told> {
+async function send(url: string, merchant: TestMerchant, key: string | null, body: object): Promise<Reply> {
   const response = await fetch(url, {
     method: 'POST',
     headers: {
@@ -50,7 +50,7 @@ const payment = (more: object = {}) => ({
   ...more,
 })
 
-const replayed = ({ headers }: Told) => headers.get('idempotent-replayed')
+const replayed = ({ headers }: Reply) => headers.get('idempotent-replayed')
 
 /** The payments of a customer, as recorded. */
 async function paymentsOf(phone: string): Promise<unknown[]> {
@@ -58,7 +58,7 @@ async function paymentsOf(phone: string): Promise<unknown[]> {
   return rows
 }
 
-/** What a process leaves behind that dies after its effect and before the answer is kept. */
+/** Leaves the state of a process that died after its work and before it kept the answer. */
 const forgetAnswer = (key: string, lockedForMs = -1) =>
   owner.query(
     `UPDATE idempotency_key SET answer = NULL, locked_until = clock_timestamp() + $2 * interval '1 ms'
@@ -67,7 +67,7 @@ const forgetAnswer = (key: string, lockedForMs = -1) =>
   )
 
 /** Pays while each change of a key of this kind meets a trigger. */
-async function payDuring(when: 'DELETE' | 'UPDATE', does: string, key: string, body: object): Promise<Told> {
+async function payDuring(when: 'DELETE' | 'UPDATE', does: string, key: string, body: object): Promise<Reply> {
   await owner.query(
     `CREATE FUNCTION meet() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${does} END $$;
      CREATE TRIGGER meet BEFORE ${when} ON idempotency_key FOR EACH ROW EXECUTE FUNCTION meet()`,
@@ -80,7 +80,7 @@ async function payDuring(when: 'DELETE' | 'UPDATE', does: string, key: string, b
 }
 
 describe('a repeat', () => {
-  test('answers what was answered, byte for byte, and does nothing', async () => {
+  test('gets the first answer, byte for byte, and does nothing', async () => {
     const body = payment()
     const key = randomUUID()
     const first = await pay(key, body)
@@ -97,7 +97,7 @@ describe('a repeat', () => {
     expect(prompts.filter(({ method }) => method === 'POST')).toHaveLength(1)
   })
 
-  test('is the same request where only its writing differs, else 400', async () => {
+  test('is the same request where only its notation differs, else 400', async () => {
     const key = randomUUID()
     const body = payment({ description: 'Thé' })
     const first = await pay(key, body)
@@ -120,7 +120,7 @@ describe('a repeat', () => {
     expect(await paymentsOf(phone)).toHaveLength(1)
   })
 
-  test('of a payment that the operator refused hears the same refusal', async () => {
+  test('of a payment that the operator refused gets the same refusal', async () => {
     const body = payment({ customer_phone: customer('03'), reference: randomUUID() })
     const key = randomUUID()
     const [first, again] = [await pay(key, body), await pay(key, body)]
@@ -130,7 +130,7 @@ describe('a repeat', () => {
     expect(replayed(again)).toBe('true')
   })
 
-  test('by another merchant, or through the other door, is a request of its own', async () => {
+  test('by another merchant, or through the other API, is a request of its own', async () => {
     const neighbour = await fixture.merchant()
     const key = randomUUID()
     const body = payment()
@@ -150,13 +150,13 @@ describe('a repeat', () => {
       const answers = await Promise.all(
         Array.from({ length: 100 }, (_, n) => pay(key, body, shop, bases[n % 2])),
       )
-      const [first, ...more] = answers.filter((told) => told.status === 202 && replayed(told) === null)
+      const [first, ...more] = answers.filter((reply) => reply.status === 202 && replayed(reply) === null)
       expect(more).toEqual([])
-      const kinds = answers.map((told) => {
-        if (told.status === 409 && Number(told.headers.get('retry-after')) > 0) return 'told to wait'
-        return told.status === 202 && told.text === first?.text ? 'told' : told
+      const kinds = answers.map((reply) => {
+        if (reply.status === 409 && Number(reply.headers.get('retry-after')) > 0) return 'must wait'
+        return reply.status === 202 && reply.text === first?.text ? 'repeated' : reply
       })
-      expect(kinds.filter((kind) => kind !== 'told' && kind !== 'told to wait')).toEqual([])
+      expect(kinds.filter((kind) => kind !== 'repeated' && kind !== 'must wait')).toEqual([])
       expect((await pay(key, body)).text).toBe(first?.text)
       expect(await paymentsOf(body.customer_phone)).toHaveLength(1)
     }
@@ -164,14 +164,14 @@ describe('a repeat', () => {
 })
 
 describe('a key is not used up', () => {
-  test('by a body that is wrong', async () => {
+  test('by an invalid body', async () => {
     const key = randomUUID()
     const body = payment()
     expect(await pay(key, { ...body, amount: 1 })).toMatchObject({ status: 400 })
     expect(await pay(key, body)).toMatchObject({ status: 202 })
   })
 
-  test('by what is refused without a trace', async () => {
+  test('by a refusal that leaves no row', async () => {
     const taken = randomUUID()
     await fixture.paid(shop, { reference: taken })
     const key = randomUUID()
@@ -224,7 +224,7 @@ describe('where the process died', () => {
     expect((await pay(key, body)).body.data).toEqual(first.body.data)
   })
 
-  test('a payment of the same reference that was there before is still a duplicate', async () => {
+  test('an older payment of the same reference is still a duplicate', async () => {
     const body = payment({ reference: randomUUID() })
     await pay(null, body)
     const key = randomUUID()
@@ -233,7 +233,7 @@ describe('where the process died', () => {
     expect(await pay(key, body)).toMatchObject({ status: 409, body: { existing_transaction: {} } })
   })
 
-  test('its repeat waits until it is given up for dead, then goes on', async () => {
+  test('its repeat waits until the process is given up for dead, then goes on', async () => {
     const key = randomUUID()
     const body = payment()
     const first = await pay(key, body)
@@ -245,7 +245,7 @@ describe('where the process died', () => {
     expect((await pay(key, body)).body.data).toEqual(first.body.data)
   })
 
-  test('or could not note its answer, the answer goes out and the repeat finds the payment', async () => {
+  test('or could not keep its answer, the answer goes out and the repeat finds the payment', async () => {
     const key = randomUUID()
     const body = payment()
     const first = await payDuring('UPDATE', `RAISE EXCEPTION 'the disk is full';`, key, body)
@@ -303,14 +303,14 @@ describe('over GraphQL', () => {
     await forgetAnswer(key)
     await advance()
     expect(await offsets()).toEqual({ here: here + 1_000, there: there + 1_000 })
-    // It died between the two.
+    // The process died between the two.
     await owner.query(`UPDATE sandbox_clock SET offset_ms = offset_ms - 1000, moves = '{}'`)
     await forgetAnswer(key)
     await advance()
     expect(await offsets()).toEqual({ here: here + 1_000, there: there + 1_000 })
   })
 
-  test('a key names one mutation, and a query takes none', async () => {
+  test('a key belongs to one mutation, and a query takes none', async () => {
     const two = await gql(randomUUID(), 'mutation { a: sandboxFund(amount: 1) b: sandboxFund(amount: 1) }')
     expect(two.status).toBe(400)
     expect((await gql(randomUUID(), '{ balance { available } }')).status).toBe(200)
@@ -319,7 +319,7 @@ describe('over GraphQL', () => {
 
 describe('a key', () => {
   test.each(['', ' ', 'k'.repeat(256), 'clé', 'a\tb'])(
-    '%j is refused by the name of the header',
+    '%j is refused with the name of the header',
     async (key) => {
       const phone = customer('11')
       const refused = await pay(key, payment({ customer_phone: phone }))
@@ -350,7 +350,7 @@ describe('a key', () => {
     expect(rows[0]?.row).not.toContain(body.data.reference)
   })
 
-  test('is asked for by nobody who is not signed in', async () => {
+  test('is refused from a caller who is not signed in', async () => {
     const answer = await fixture.rest('POST', '/auth', {
       headers: {
         'X-API-Key': shop.apiKey,
@@ -362,7 +362,7 @@ describe('a key', () => {
   })
 })
 
-// It moves the clock: the last of the file.
+// It moves the clock, so it is the last test of the file.
 test('a key is kept for 30 days of the service, then it is new and its row is swept', async () => {
   const [kept, dropped] = [randomUUID(), randomUUID()]
   const body = payment()
@@ -382,7 +382,7 @@ test('a key is kept for 30 days of the service, then it is new and its row is sw
   expect(rows.map(({ key }) => key)).toEqual([kept])
 })
 
-function collect(key: string, phone: string): Promise<Told> {
+function collect(key: string, phone: string): Promise<Reply> {
   return gql(
     key,
     `mutation ($phone: String!) {
@@ -395,6 +395,6 @@ function collect(key: string, phone: string): Promise<Told> {
   )
 }
 
-function gql(key: string, query: string, variables: object = {}): Promise<Told> {
+function gql(key: string, query: string, variables: object = {}): Promise<Reply> {
   return send(`${fixture.url}/graphql`, shop, key, { query, variables })
 }

@@ -12,7 +12,7 @@ const bodyWith = (field: string, json: string) => {
   return `{${all.map(([name, value]) => `${JSON.stringify(name)}: ${value}`).join(', ')}}`
 }
 
-/** What a value of a field led to: the status, the fields that are named, and whether it left rows. */
+/** The result of a value of a field: the status, the named fields, and the rows that it left. */
 async function outcomeOf(field: string, json: string) {
   const before = await fixture.rowCounts()
   const { status, body } = await raw(bodyWith(field, json))
@@ -57,11 +57,11 @@ describe('amounts', () => {
     expect(body['data'].amount).toBe(amount)
   })
 
-  test('a fraction is told that XOF has no minor unit', async () => {
+  test('a fraction is refused with the reason that XOF has no minor unit', async () => {
     expect((await raw(bodyWith('amount', '1000.5'))).body['message']).toContain('XOF has no minor unit')
   })
 
-  test('the minimum is named', async () => {
+  test('a refusal names the minimum', async () => {
     expect((await raw(bodyWith('amount', '99'))).body['message']).toContain('100 XOF')
   })
 
@@ -83,7 +83,7 @@ describe('phone numbers', () => {
     (digits: string) => digits.replace(/(..)(?=.)/g, '$1-'),
     (digits: string) => `00 223 ${digits}`,
     (digits: string) => `  ${digits} `,
-  ])('every usual writing is taken and kept as E.164: %s', async (write) => {
+  ])('every usual notation is accepted and kept as E.164: %s', async (write) => {
     const phone = customer('11')
     const { transaction_id: id } = await fixture.paid(shop, { customer_phone: write(phone.slice(4)) })
     expect((await fixture.record(shop, id))['customer_phone']).toBe(phone)
@@ -131,7 +131,7 @@ describe('references', () => {
     ['100 characters of two units each', '😀'.repeat(100)],
     ['slashes', 'a/b//c/'],
     ['a percent sign', '100%'],
-    ['what looks encoded', '%2Fetc%41'],
+    ['text that looks encoded', '%2Fetc%41'],
     ['unicode', 'Réf n° 7 — ߒߞߏ 日本'],
     ['question and hash', 'a?b=c&d#e'],
     ['quotes', `'"; DROP TABLE transaction; --`],
@@ -140,9 +140,9 @@ describe('references', () => {
     ['dots', '...'],
     ['a semicolon and a colon', 'a;b:c'],
     ['braces', '{reference}'],
-  ])('%s: taken, kept and found in every path', async (_what, reference) => {
-    const { transaction_id: id, reference: said } = await fixture.paid(shop, { reference })
-    expect(said).toBe(reference)
+  ])('%s: accepted, kept and found in every path', async (_what, reference) => {
+    const { transaction_id: id, reference: kept } = await fixture.paid(shop, { reference })
+    expect(kept).toBe(reference)
     expect((await fixture.record(shop, id))['reference']).toBe(reference)
     const { status, body } = await fixture.check(reference)
     expect(status).toBe(200)
@@ -176,7 +176,7 @@ describe('references', () => {
   )
 
   test.each(['%00', 'a%0Ab', '%ED%A0%80', 'r'.repeat(101), '%20%20'])(
-    'a path with a reference that cannot exist is 400 or 404, never 500: %s',
+    'a path with an impossible reference is 400 or 404, never 500: %s',
     async (path) => {
       const { status, body } = await fixture.rest('GET', `/payment/status/${path}`)
       expect([400, 404]).toContain(status)
@@ -239,7 +239,7 @@ describe('other fields', () => {
     for (const word of ['colour', 'amount_xof', '999']) expect(text).not.toContain(word)
   })
 
-  test('a field in the words of GraphQL is an unknown one', async () => {
+  test('a field with its GraphQL name is an unknown one', async () => {
     const { status, body } = await raw(
       bodyWith('customer_phone', 'null').replace('{', '{"customerPhone": "70110001", '),
     )
@@ -290,7 +290,7 @@ describe('hostile JSON', () => {
     expect(performance.now() - began).toBeLessThan(2_000)
   })
 
-  test('braces within text are no nesting', async () => {
+  test('braces within text do not count as nesting', async () => {
     expect((await raw(bodyWith('description', `"${'{['.repeat(100)}"`))).status).toBe(202)
   })
 

@@ -20,7 +20,7 @@ import { colleagueOf, nobodyLike } from '../kit/isolation/team.ts'
 import { webhookOf } from '../kit/isolation/webhooks.ts'
 import { strength } from '../kit/strength.ts'
 
-// Naming another merchant's things gives the same answer as naming nothing. Each wall alone ensures that.
+// Naming another merchant's rows gives the same answer as naming no row; either protection alone ensures it.
 // Tests break the filter in their copy of `mine`, and row-level security as the owner of the database.
 const filter = vi.hoisted(() => ({ instead: null as null | (() => object) }))
 vi.mock(import('../../src/identity/actor.ts'), async (original) => {
@@ -30,9 +30,9 @@ vi.mock(import('../../src/identity/actor.ts'), async (original) => {
 
 let service: TestApp
 let victim: KnownRows
-/** The same names, of nothing. */
+/** The same names, of no row. */
 let nothing: KnownRows
-/** Words that only what belongs to the victim holds. */
+/** Words that only rows of the victim hold. */
 const marks = [
   'victim-payment',
   '+22370000077',
@@ -48,7 +48,7 @@ const marks = [
 ]
 beforeAll(async () => {
   service = await startTestApp()
-  // The global id of a short one is the beginning of those of longer ones.
+  // The global id of a short number is the beginning of the ids of longer numbers.
   await service.database.owner.query(
     `SELECT setval('webhook_endpoint_id_seq', 100), setval('webhook_delivery_id_seq', 100),
        setval('batch_id_seq', 100), setval('payment_link_id_seq', 100)`,
@@ -56,9 +56,9 @@ beforeAll(async () => {
   victim = await knownOf(await service.merchant('Victim & Sons'), 'victim-payment', {
     amount: 771_100,
     phone: '70000077',
-    count: 8, // Its log is longer than a stranger's: its last cursor is none of theirs.
+    count: 8, // Its log is longer than a stranger's: its last cursor is beyond all of theirs.
   })
-  // Its id lies where the victim's lie: before those of all strangers.
+  // Its ids lie near the victim's: before those of all strangers.
   nothing = await nothingLike(victim)
 })
 afterAll(() => service.close())
@@ -69,7 +69,7 @@ interface Payments {
   count: number
 }
 
-/** A merchant with payments that are over, so that nothing moves by itself any more. */
+/** A merchant with final payments only, so that no job changes them any more. */
 async function knownOf(shop: TestMerchant, name: string, payments: Payments): Promise<KnownRows> {
   const { amount, phone, count } = payments
   const body = { amount, customer_phone: phone, payment_method: 'OperatorA' }
@@ -84,10 +84,10 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
   await eventually(async () => {
     const { rows } = await service.database.owner.query(
       `SELECT (SELECT count(*)::int FROM transaction WHERE merchant_id = $1 AND status = 'success') AS paid,
-         (SELECT count(*)::int FROM event WHERE merchant_id = $1 AND position > 0) AS told`,
+         (SELECT count(*)::int FROM event WHERE merchant_id = $1 AND position > 0) AS events`,
       [merchantId],
     )
-    expect(rows).toEqual([{ paid: count, told: 2 * count }])
+    expect(rows).toEqual([{ paid: count, events: 2 * count }])
   })
   const reference = `${name}-1`
   const read = await service.graphql(
@@ -102,7 +102,7 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
     token,
   )
   const keys = await service.graphql('{ apiKeys { edges { cursor node { id databaseId } } } }', {}, token)
-  const [held] = keys.body['data'].apiKeys.edges
+  const [keyEdge] = keys.body['data'].apiKeys.edges
   const beneficiary = `Awa of ${name}`
   const saved = { name: beneficiary, account: phone, payment_method: 'OperatorA' }
   await service.rest('POST', '/beneficiaries', { token, body: saved })
@@ -112,7 +112,7 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
     token,
   )
   const [person] = people.body['data'].beneficiaries.edges
-  // For a day to come, and waiting for approval, so that nothing moves it.
+  // Scheduled and waiting for approval, so that no job moves it.
   await service.database.owner.query('UPDATE merchant SET payouts_require_approval = true WHERE id = $1', [
     merchantId,
   ])
@@ -152,9 +152,9 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
     idempotencyKey: `${idempotencyKey}-${reference}`,
     body: { ...body, reference: `${name}-by-key` },
     line: lines.body['data'].statement.lines.edges[0].cursor,
-    keyId: String(held.node.databaseId),
-    keyNode: held.node.id,
-    keyCursor: held.cursor,
+    keyId: String(keyEdge.node.databaseId),
+    keyNode: keyEdge.node.id,
+    keyCursor: keyEdge.cursor,
     beneficiaryId: String(person.node.databaseId),
     beneficiaryNode: person.node.id,
     beneficiaryCursor: person.cursor,
@@ -166,7 +166,7 @@ async function knownOf(shop: TestMerchant, name: string, payments: Payments): Pr
   }
 }
 
-/** An id that was never given to a row, and words that nobody used. */
+/** An id that no row has, and unused words. */
 async function nothingLike(known: KnownRows): Promise<KnownRows> {
   const { rows } = await service.database.owner.query<Record<RowKind, string>>(
     `SELECT nextval('transaction_id_seq')::text AS id, nextval('beneficiary_id_seq')::text AS person,
@@ -253,13 +253,13 @@ async function send(ask: IsolationRequest, token: string | null): Promise<ProbeR
 
 const silenceMs = 250
 
-/** Who tries, and whom it hears the answers of that it must hear. */
+/** The callers: a stranger, and the merchants that give the expected answers. */
 interface Callers {
   stranger: TestMerchant
-  /** Token of somebody who signed in there. */
+  /** Token of a person who signed in there. */
   person: string
   self: KnownRows
-  /** Two more, of which one makes what the other makes under names that are nobody's. */
+  /** Two more: the second makes the same rows as the first, under unused names. */
   writers: readonly [Caller, Caller]
 }
 
@@ -279,48 +279,48 @@ async function makeCallers(): Promise<Callers> {
   }
 }
 
-/** One that has money to pay out, and a payment to give back. */
+/** A merchant with money to pay out, and a payment to give back. */
 async function makeWriter(): Promise<Caller> {
   const merchant = await service.merchant('Writer')
   const payments = { amount: 50_000, phone: '70000066', count: 1 }
   return { merchant, self: await knownOf(merchant, `writer-${merchant.merchantId}`, payments) }
 }
 
-/** What `row` tells who names the victim's, and what it must tell. */
-async function hear(row: OwnedRow, attack: Probe, callers: Callers): Promise<[ProbeReply, string, string]> {
+/** The answer of `row` to a caller that names the victim's rows, and the expected answer. */
+async function probe(row: OwnedRow, attack: Probe, callers: Callers): Promise<[ProbeReply, string, string]> {
   const { stranger, person, self, writers } = callers
   const reader: Caller = { merchant: stranger, self }
   const [first, second] = row.isWrite ? writers : [reader, reader]
   const tokenOf = ({ merchant }: Caller) => (row.byPerson ? person : merchant.token)
-  const [heard, expected] = await Promise.all([
+  const [reply, expected] = await Promise.all([
     send(attack(victim, first.self), tokenOf(first)),
     row.isCredential ? send(attack(victim, self), null) : send(attack(nothing, second.self), tokenOf(second)),
   ])
-  if (row.isCredential) return [heard, comparable(heard, victim), comparable(expected, victim)]
-  const texts = [comparable(heard, victim), comparable(expected, nothing)] as const
-  // Each of the two made its own.
-  const [told, due] = row.isWrite ? texts.map((text) => text.replaceAll(/(d":)\d+/g, '$1"<own>"')) : texts
-  return [heard, told ?? '', due ?? '']
+  if (row.isCredential) return [reply, comparable(reply, victim), comparable(expected, victim)]
+  const texts = [comparable(reply, victim), comparable(expected, nothing)] as const
+  // Each of the two made its own row.
+  const [actual, due] = row.isWrite ? texts.map((text) => text.replaceAll(/(d":)\d+/g, '$1"<own>"')) : texts
+  return [reply, actual ?? '', due ?? '']
 }
 
-/** Tries every row of the matrix. @returns what was different or told too much, in words */
+/** Tries every row of the matrix. @returns the differences and leaks, as sentences */
 async function attackAll(callers: Callers): Promise<string[]> {
   const before = await digestOf(service.database.owner, victim.merchantId)
   const complaints: string[] = []
   for (const [input, row] of Object.entries(matrix)) {
     if (!row.attack) continue
-    const [heard, told, expected] = await hear(row, row.attack, callers)
-    if (told !== expected) complaints.push(`${input}: ${told}\n  and not ${expected}`)
+    const [reply, actual, expected] = await probe(row, row.attack, callers)
+    if (actual !== expected) complaints.push(`${input}: ${actual}\n  and not ${expected}`)
     const asked = JSON.stringify(row.attack(victim, callers.self))
-    const leaked = marks.filter((mark) => heard.text.includes(mark) && !asked.includes(mark))
-    if (leaked.length > 0) complaints.push(`${input}: tells ${leaked.join()}: ${heard.text.slice(0, 300)}`)
+    const leaked = marks.filter((mark) => reply.text.includes(mark) && !asked.includes(mark))
+    if (leaked.length > 0) complaints.push(`${input}: tells ${leaked.join()}: ${reply.text.slice(0, 300)}`)
   }
   for (const [table, digest] of Object.entries(await digestOf(service.database.owner, victim.merchantId)))
     if (digest !== before[table]) complaints.push(`${table}: rows of the victim changed`)
   return complaints
 }
 
-test('every input by which something can be named has its row', () => {
+test('every input that can name a row has its line in the matrix', () => {
   const inputs = [...graphqlInputs(schema), ...restInputs(schema)]
   const rows = Object.keys(matrix).filter((row) => !/^(header|nothing)/.test(row))
   expect(inputs.length).toBeGreaterThan(30)
@@ -338,15 +338,15 @@ async function withoutSecondWall(work: () => Promise<void>): Promise<void> {
     `SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relrowsecurity`,
   )
   expect(rows.length).toBeGreaterThan(9)
-  // One lock at a time: jobs that run meanwhile take theirs in another order.
-  const turn = async (word: string) => {
+  // One lock at a time: concurrent jobs take their locks in another order.
+  const alterEach = async (word: string) => {
     for (const { name } of rows) await owner.query(`ALTER TABLE ${name} ${word} ROW LEVEL SECURITY`)
   }
-  await turn('DISABLE')
+  await alterEach('DISABLE')
   try {
     await work()
   } finally {
-    await turn('ENABLE')
+    await alterEach('ENABLE')
   }
 }
 
@@ -357,18 +357,18 @@ const firstWalls: Readonly<Record<string, (() => object) | null>> = {
 }
 
 test.each(Object.entries(firstWalls).slice(0, strength(2, 3)))(
-  'with row-level security, behind %s, it does not',
+  'with row-level security, behind %s, no row leaks',
   async (_name, broken) => {
     expect(await attacked(broken)).toEqual([])
   },
 )
 
-test('without row-level security, behind the filter, it does not', async () => {
+test('without row-level security, behind the filter, no row leaks', async () => {
   await withoutSecondWall(async () => expect(await attacked(null)).toEqual([]))
 })
 
 test.each(Object.entries(firstWalls).slice(1, strength(2, 3)))(
-  'without both, behind %s, the matrix sees that it does',
+  'without both, behind %s, the matrix finds the leaks',
   async (_name, broken) => {
     await withoutSecondWall(async () => {
       const named = (await attacked(broken)).map((complaint) => complaint.split(': ')[0])
@@ -386,7 +386,7 @@ test.each(Object.entries(firstWalls).slice(1, strength(2, 3)))(
 
 async function attacked(broken: (() => object) | null): Promise<string[]> {
   const callers = await makeCallers()
-  // Whoever got through the time before may have removed it.
+  // An attack of an earlier test may have removed it.
   await service.database.owner.query(
     'UPDATE webhook_endpoint SET slot = 1, removed_at = NULL WHERE merchant_id = $1',
     [victim.merchantId],

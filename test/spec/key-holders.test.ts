@@ -61,7 +61,7 @@ async function entriesOf({ merchantId }: TestMerchant, keyId: number) {
   return rows
 }
 
-test('a removed admin pays nothing and invites nobody with the keys that they were shown', async () => {
+test('a removed admin pays nothing and invites no person with the keys that they were shown', async () => {
   const shop = await fixture.merchant()
   await fixture.fund(shop, 1_000_000)
   const [boss, admin] = [await person(shop, 'owner'), await person(shop, 'admin')]
@@ -117,13 +117,13 @@ test('a demotion revokes the keys that grant more than the new role, and no othe
   await setRole(admin, 'viewer', boss.token)
   expect(await auth(money, ['pay'])).toMatchObject({ status: 401 })
   expect(await alertsOf(shop)).toHaveLength(2)
-  // A higher role brings no key back, and without keys a demotion tells of none.
+  // A higher role revives no key, and a demotion without keys lists none.
   await setRole(admin, 'admin', boss.token)
   await setRole(admin, 'finance', boss.token)
   expect((await alertsOf(shop)).filter(({ kind }) => kind === 'keys_revoked')).toHaveLength(2)
 })
 
-test('the database grants to keys of each role what the table of roles says', async () => {
+test('the database allows keys of each role the same scopes as the table of roles', async () => {
   const { rows } = await owner.query<{ role: Role; scopes: string[] }>(
     'SELECT role, key_scopes_of(role) AS scopes FROM unnest(enum_range(NULL::member_role)) AS role',
   )
@@ -160,7 +160,7 @@ test('a named key passes to the person who removes its holder, and the alert say
     },
     { kind: 'keys_revoked', api_key_ids: [otherId] },
   ])
-  // The next who goes takes it along.
+  // The key ends with the next member who leaves.
   const last = await person(shop, 'owner')
   await remove(boss, last.token)
   expect(await auth(till, ['pay'])).toMatchObject({ status: 401 })
@@ -190,7 +190,7 @@ test('over GraphQL too; a key that was never theirs is refused by name, and noth
   expect(await auth(till, ['pay'])).toMatchObject({ status: 200 })
 })
 
-test('keys pass to another member only: not to the one who goes, nor to a key without a holder', async () => {
+test('keys pass to another member only: not to the removed one, nor to a key without a holder', async () => {
   const shop = await fixture.merchant()
   const [boss, admin] = [await person(shop, 'owner'), await person(shop, 'admin')]
   await person(shop, 'owner')
@@ -199,7 +199,7 @@ test('keys pass to another member only: not to the one who goes, nor to a key wi
   for (const token of [shop.token, admin.token, await tokenOf(till, ['team'])]) {
     expect(await remove(admin, token, keep)).toMatchObject({ status: 403, body: { success: false } })
   }
-  // By a key that a person was shown, that person gets it.
+  // A removal by an API key passes the kept keys to the person who was shown that API key.
   const bosses = await makeKey(boss.token, ['TEAM'])
   expect(await remove(admin, await tokenOf(bosses, ['team']), keep)).toMatchObject({ status: 200 })
   const { issuedTo } = await keyOf(boss.token, till.apiKey.databaseId)
@@ -209,7 +209,7 @@ test('keys pass to another member only: not to the one who goes, nor to a key wi
 test('a key that is made while its maker is removed does not outlive the removal', async () => {
   const shop = await fixture.merchant()
   const [boss, admin] = [await person(shop, 'owner'), await person(shop, 'admin')]
-  // Both wait for the lock of those who change access, the new key first.
+  // Both wait for the lock of changes of access, the new key first.
   const holder = await owner.connect()
   await holder.query('BEGIN')
   await holder.query('SELECT pg_advisory_xact_lock(72707373, $1)', [shop.merchantId])

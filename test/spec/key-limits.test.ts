@@ -8,7 +8,7 @@ import { makeMember } from '../kit/members.ts'
 import type { RestAnswer, TestMerchant } from '../kit/app.ts'
 import { customer, hour, openFixture } from '../kit/fixture.ts'
 
-// What an API key, and a token of it, may be limited to.
+// The limits of an API key, and of its tokens.
 const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
 const { owner } = fixture.database
 
@@ -22,7 +22,7 @@ const limitsOf = 'limits { maxPerPayment maxPerDay paymentMethods addresses }'
 const issued = `__typename ... on IssuedApiKey { key secret apiKey { id databaseId ${limitsOf} } }
   ... on Refusal { code message }`
 
-/** The root field of the answer, in the shape that the test says; else the first error. */
+/** The root field of the answer, with the type that the test names; else the first error. */
 async function ask<T = unknown>(
   document: string,
   variables: object,
@@ -57,7 +57,7 @@ async function tokenOf(pair: Pick<Pair, 'key' | 'secret'>, limits?: object, from
   return body['data'].token as string
 }
 
-/** A merchant with money, and a key of it under limits. */
+/** A merchant with money, and a key of it with limits. */
 async function limited(
   limits: object,
   amount = 1_000_000,
@@ -81,7 +81,7 @@ const spent = async ({ merchantId }: TestMerchant) => {
 }
 const refused = (limit: string) => ({ status: 403, body: { success: false, limit } })
 
-test('a key says what it is limited to, and keeps it when it is regenerated', async () => {
+test('a key shows its limits, and keeps them when it is regenerated', async () => {
   const shop = await fixture.merchant()
   const limits = {
     maxPerPayment: 5_000,
@@ -108,7 +108,7 @@ test('a key says what it is limited to, and keeps it when it is regenerated', as
   expect((await auth({ key: shop.apiKey, secret: shop.apiSecret })).body['data']).not.toHaveProperty('limits')
 })
 
-test('20 deposits of 10,000 at once under 50,000 a day: five pass, whatever door and process', async () => {
+test('20 deposits of 10,000 at once under 50,000 a day: five pass, over all APIs and processes', async () => {
   const { shop, pair, token } = await limited({ maxPerDay: 50_000 })
   const bases = [fixture.url, await fixture.sibling()]
   const amount = 10_000
@@ -123,7 +123,7 @@ test('20 deposits of 10,000 at once under 50,000 a day: five pass, whatever door
     )
     return limit === 'maxPerDay' ? 403 : 200
   }
-  const doors = [
+  const channels = [
     async (nth: number) => (await deposit(token, { amount }, bases[nth % 2])).status,
     viaGraphQL,
     async (nth: number) => {
@@ -132,11 +132,11 @@ test('20 deposits of 10,000 at once under 50,000 a day: five pass, whatever door
     },
   ]
   const statuses = await Promise.all(
-    Array.from({ length: 20 }, (_none, nth) => (doors[nth % 3] as (typeof doors)[number])(nth >> 1)),
+    Array.from({ length: 20 }, (_none, nth) => (channels[nth % 3] as (typeof channels)[number])(nth >> 1)),
   )
   expect(statuses.toSorted((a, b) => a - b)).toEqual([...Array(5).fill(200), ...Array(15).fill(403)])
   expect(await spent(shop)).toEqual([['key', 50_000]])
-  // Another token of the key has nothing left either; another key of the account has.
+  // Another token of the key has nothing left either; another key of the account can still pay.
   expect(await deposit(await tokenOf(pair), { amount })).toMatchObject(refused('max_per_day'))
   expect(await deposit(shop.token, { amount })).toMatchObject({ status: 200 })
 })
@@ -150,14 +150,14 @@ test('20 plain deposits of one process at once share statements, and five pass',
   expect(await fixture.available(shop)).toBe(950_000)
 })
 
-test('the day is the UTC day of the service; what was refused or repeated uses nothing of it', async () => {
+test('the day is the UTC day of the service; a refused or repeated payment uses nothing of it', async () => {
   const { shop, token } = await limited({ maxPerDay: 5_000 }, 4_000)
   const reference = randomUUID()
   expect(await deposit(token, { amount: 5_000 })).toMatchObject({ status: 400 })
   expect(await spent(shop)).toEqual([])
   await fixture.fund(shop, 100_000)
   expect(await deposit(token, { amount: 4_000, reference })).toMatchObject({ status: 200 })
-  // A repeat is told that it exists, though nothing is left for it.
+  // A repeat finds the payment, though nothing is left of the limit.
   expect(await deposit(token, { amount: 4_000, reference })).toMatchObject({ status: 409 })
   const scheduled_at = new Date(Date.now() + 48 * hour).toISOString()
   const body = { amount: 1_000, destination_phone: customer('00'), scheduled_at }
@@ -173,7 +173,7 @@ test('the day is the UTC day of the service; what was refused or repeated uses n
   expect(await deposit(token)).toMatchObject(refused('max_per_day'))
   await fixture.advance(24 * hour)
   expect(await deposit(token, { amount: 5_000 })).toMatchObject({ status: 200 })
-  // Of days before yesterday nothing is kept.
+  // Days before yesterday are deleted.
   await owner.query(`UPDATE key_spending SET day = day - 2 WHERE merchant_id = $1`, [shop.merchantId])
   expect(await deposit(token, { amount: 1_000 })).toMatchObject({ status: 200 })
   expect(await spent(shop)).toEqual([['key', 1_000]])
@@ -183,19 +183,19 @@ test('a payment beyond a limit, or by another operator, is refused, and nothing 
   const { shop, token } = await limited({ maxPerPayment: 5_000, paymentMethods: ['OperatorA'] })
   const phone = customer('00')
   const before = await fixture.rowCounts()
-  const doors: [string, Promise<RestAnswer>][] = [
+  const channels: [string, Promise<RestAnswer>][] = [
     ['max_per_payment', deposit(token, { amount: 5_001 })],
     ['payment_methods', deposit(token, { payment_method: 'OperatorD' })],
     ['max_per_payment', payout(token, { amount: 5_001, destination_phone: phone })],
     ['payment_methods', payout(token, { payment_method: 'OperatorB', destination_phone: phone })],
     ['payment_methods', fixture.pay({ token }, { payment_method: 'OperatorC' })],
   ]
-  for (const [limit, answer] of doors) expect(await answer).toMatchObject(refused(limit))
-  // What the fields say is judged first.
+  for (const [limit, answer] of channels) expect(await answer).toMatchObject(refused(limit))
+  // The fields are checked first.
   expect(await deposit(token, { amount: 5_001, customer_phone: '1' })).toMatchObject({ status: 400 })
   expect(await fixture.rowCounts()).toEqual(before)
   expect(await deposit(token, { amount: 5_000 })).toMatchObject({ status: 200 })
-  // What comes in is as large as it is.
+  // Money that comes in has no limit.
   const paid = await fixture.paid({ token }, { amount: 9_000, customer_phone: customer('00') })
   await eventually(async () => expect(await fixture.statusOf(shop, paid['transaction_id'])).toBe('success'))
   const refund = (amount: number) =>
@@ -213,7 +213,7 @@ test('a payment beyond a limit, or by another operator, is refused, and nothing 
   expect(await refund(4_000)).toEqual({ status: 'SUCCESS' })
 })
 
-test('refunds use the allowance of the day', async () => {
+test('refunds use the daily limit', async () => {
   const { shop, token } = await limited({ maxPerDay: 3_000 })
   const paid = await fixture.paid(shop, { amount: 9_000, customer_phone: customer('00') })
   await eventually(async () => expect(await fixture.statusOf(shop, paid['transaction_id'])).toBe('success'))
@@ -228,7 +228,7 @@ test('refunds use the allowance of the day', async () => {
   expect(await spent(shop)).toEqual([['key', 2_000]])
 })
 
-test('a token may be narrower than its key, and uses both allowances', async () => {
+test('a token may be narrower than its key, and uses both limits', async () => {
   const { shop, pair, token } = await limited({
     maxPerDay: 10_000,
     paymentMethods: ['OperatorA', 'OperatorD'],
@@ -240,18 +240,18 @@ test('a token may be narrower than its key, and uses both allowances', async () 
   expect(await deposit(till, { amount: 3_000 })).toMatchObject({ status: 200 })
   expect(await deposit(till, { amount: 2_000 })).toMatchObject(refused('max_per_day'))
   expect(await deposit(token, { amount: 6_500 })).toMatchObject({ status: 200 })
-  // Of its own it has 1,000, and the key 500.
+  // The token has 1,000 left, and the key 500.
   expect(await deposit(till, { amount: 1_000 })).toMatchObject(refused('max_per_day'))
   expect(await spent(shop)).toEqual([
     ['key', 9_500],
     ['token', 3_000],
   ])
-  // Of a key without limits as well, over GraphQL.
-  const wish = { apiKey: shop.apiKey, apiSecret: shop.apiSecret, scopes: ['deposit'] }
+  // Also for a key without limits, over GraphQL.
+  const credentials = { apiKey: shop.apiKey, apiSecret: shop.apiSecret, scopes: ['deposit'] }
   const minted = await ask<{ token: string }>(
     `mutation ($input: AuthenticateInput!) { authenticate(input: $input) {
       ... on AccessToken { token ${limitsOf} } } }`,
-    { input: { ...wish, limits: { maxPerDay: 1_500, maxPerPayment: null } } },
+    { input: { ...credentials, limits: { maxPerDay: 1_500, maxPerPayment: null } } },
     '',
   )
   expect(minted).toMatchObject({ limits: { maxPerDay: 1_500, maxPerPayment: null, addresses: null } })
@@ -301,12 +301,12 @@ test.each([
   const { status, body } = await auth(pair, { limits })
   expect(status).toBe(400)
   expect(body['errors'][0].field).toBe(`limits.${field}`)
-  // Nobody hears about a wrong wish before the key is known.
+  // Invalid limits are reported only once the key is known.
   expect(await auth({ ...pair, key: `mk_${'x'.repeat(22)}` }, { limits })).toMatchObject({ status: 401 })
 })
 let shared: ReturnType<typeof limited> | undefined
 
-test('addresses are asked at every door: /auth, REST, GraphQL, sockets, streams', async () => {
+test('addresses are checked over every protocol: /auth, REST, GraphQL, sockets, streams', async () => {
   const shop = await fixture.merchant()
   const pair = await create(shop, { addresses: ['192.0.2.0/24'] })
   const refusal = { status: 403, body: { message: expect.stringContaining('limited to other addresses') } }
@@ -327,11 +327,11 @@ test('addresses are asked at every door: /auth, REST, GraphQL, sockets, streams'
       body: '{"query":"subscription { transactionChanged { sequence } }"}',
     })
     const isStreaming = stream.headers.get('content-type')?.startsWith('text/event-stream') === true
-    const told = isStreaming && stream.ok ? await firstOf(stream) : await stream.text()
+    const streamText = isStreaming && stream.ok ? await firstOf(stream) : await stream.text()
     return [
       rest.status,
       (await graphql.text()).includes('ADDRESS_NOT_ALLOWED'),
-      told.includes('ADDRESS_NOT_ALLOWED'),
+      streamText.includes('ADDRESS_NOT_ALLOWED'),
       await socketFrom(bearer, from),
     ]
   }
@@ -343,7 +343,7 @@ test('addresses are asked at every door: /auth, REST, GraphQL, sockets, streams'
   expect(await statusFrom(own, '192.0.2.9')).toEqual(shut)
 })
 
-/** What a stream says first, comments included. */
+/** The first bytes of a stream, comments included. */
 async function firstOf(stream: Response): Promise<string> {
   const reader = stream.body?.getReader()
   const first = await reader?.read()
@@ -376,7 +376,7 @@ function socketFrom(bearer: string, from: string): Promise<'acknowledged' | numb
   })
 }
 
-test('who is limited makes no key, renews none, and lets nobody in who is not', async () => {
+test('a limited key makes no key, renews none, and invites only a viewer', async () => {
   const { shop, pair, token } = await limited({ maxPerPayment: 5_000 })
   const narrow = await tokenOf({ key: shop.apiKey, secret: shop.apiSecret }, { max_per_payment: 5_000 })
   for (const bearer of [token, narrow]) {

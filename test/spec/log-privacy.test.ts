@@ -3,7 +3,7 @@ import { afterAll, expect, test, vi } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// Nothing that the service writes to its log has a whole telephone number, whatever goes wrong.
+// The service writes no whole telephone number to its log, under any failure.
 
 const lines: string[] = []
 const write = fs.writeSync.bind(fs)
@@ -19,7 +19,7 @@ const shop = await fixture.merchant()
 
 test('payments under faults leave no telephone number in the log', async () => {
   const logged = () => lines.join('')
-  // What the operators do: less paid, a bad callback, a contradiction, refusals, an HTML page, a reversal.
+  // Failures of operators: less paid, a bad callback, a contradiction, refusals, an HTML page, a reversal.
   const numbers = ['41', '33', '35', '02', '03', '26', '40'].map((fault, nth) => `70${fault}010${nth}`)
   for (const [nth, phone] of numbers.entries()) {
     const operator = nth % 2 === 0 ? 'OperatorA' : 'OperatorC'
@@ -37,7 +37,7 @@ test('payments under faults leave no telephone number in the log', async () => {
   expect(logged()).toContain('planted')
   expect(logged()).toContain('23514')
   expect(logged()).not.toContain('Failing row')
-  // What no rule foresaw.
+  // A log entry without a rule of its own.
   fixture.app.services.log.warn({ payer: { account: '+22370000199' } }, 'asked 70000199 again')
 
   for (const phone of [...numbers, '70000199']) expect(logged()).not.toContain(phone)

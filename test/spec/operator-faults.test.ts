@@ -8,11 +8,11 @@ import { customer, each, minute, openFixture, perOperator, second, type Fixture 
 
 const fixture = await openFixture()
 const shop = await fixture.merchant()
-/** Time goes by itself there: 21 answers later than anybody waits. */
+/** Its clock runs by itself: number 21 answers later than any caller waits. */
 const slow = await openFixture()
 const slowShop = await slow.merchant()
 
-/** Who calls back; OperatorC is polled. */
+/** The operators that call back; OperatorC is polled. */
 const calling: readonly Provider[] = ['OperatorA', 'OperatorB', 'OperatorD']
 
 const start = (scenario: string, parameter?: string) =>
@@ -35,7 +35,7 @@ async function become(payments: Started, status: string, on: Fixture = fixture):
   )
 }
 
-/** What a payment left at the operator, in our books and in the events log. */
+/** The traces of a payment at the operator, in our books and in the events log. */
 const traces = (payments: Started, on: Fixture = fixture) =>
   perOperator(async (operator) => {
     const id = idOf(payments, operator)
@@ -43,14 +43,14 @@ const traces = (payments: Started, on: Fixture = fixture) =>
     return { moved, credits: await on.creditsOf(id), events: await on.eventsOf(id) }
   })
 
-/** Carried out once at the operator, who holds what we credited once and told once. */
+/** Executed once at the operator; credited and emitted once by us. */
 function once(amount = 5_000) {
   const moved = [{ kind: 'collect', count: 1, amount: String(amount), reversed: '0' }]
   const one = { moved: [expect.objectContaining(moved[0])], credits: [amount] }
   return each({ ...one, events: ['payment_pending', 'payment_received'] })
 }
 
-/** Lets the time pass in which an earlier call may still arrive: it goes by the machine's clock. */
+/** Ends the time in which an earlier call may still arrive; it runs by the machine's clock. */
 async function lowerFences(payments: Started): Promise<void> {
   await fixture.database.owner.query(
     `UPDATE operator_request SET fence_until = now() - interval '1 s' WHERE transaction_id = ANY ($1)`,
@@ -64,7 +64,7 @@ const callbacks = (payments: Started) =>
 const kept = (payments: Started, count: number) =>
   eventually(async () => expect(await callbacks(payments)).toEqual(each(count, calling)))
 
-describe('the answer is lost, wrong or late: paid once, as if nothing had been', () => {
+describe('the answer is lost, wrong or late: paid once, as without the fault', () => {
   const cases = [
     ['20', 'the answer is lost'],
     ['22', '503 before the execution'],
@@ -78,7 +78,7 @@ describe('the answer is lost, wrong or late: paid once, as if nothing had been',
 
   beforeAll(async () => {
     for (const [code] of cases) {
-      // Between them all goes well, so that no breaker has a reason to open.
+      // A success between them, so that no circuit opens.
       await start('00')
       all.set(code, await start(code))
     }
@@ -115,7 +115,7 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
   test.each([
     ['30', 'lost'],
     ['33', 'wrongly signed'],
-  ])('%s %s: ignored; the truth comes by asking', async (code) => {
+  ])('%s %s: ignored; a query brings the truth', async (code) => {
     const payments = await start(code)
     await fixture.advance(2 * minute)
     await become(payments, 'success')
@@ -123,14 +123,14 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
     expect(await callbacks(payments)).toEqual(each(0, calling))
   })
 
-  test('31 repeated: kept once, credited once, told once', async () => {
+  test('31 repeated: kept once, credited once, emitted once', async () => {
     const payments = await start('31', '05')
     await become(await polled(payments), 'success')
     await kept(payments, 1)
     expect(await traces(payments)).toEqual(once())
   })
 
-  test('32 a stale "pending" after the success leads to a question, and to nothing else', async () => {
+  test('32 a stale "pending" after the success leads to a query, and to nothing else', async () => {
     const payments = await start('32')
     await become(await polled(payments), 'success')
     await fixture.advance(second)
@@ -170,7 +170,7 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
 })
 
 describe('40 the operator takes back what it paid', () => {
-  test('reversed everywhere, and what is spent already stays a debt', async () => {
+  test('reversed everywhere, and money already spent becomes a debt', async () => {
     const alarm = vi.spyOn(fixture.app.services.log, 'error')
     const spender = await fixture.merchant()
     const before = await fixture.available(shop)
@@ -188,7 +188,7 @@ describe('40 the operator takes back what it paid', () => {
         expect(await fixture.statusOf(shop, idOf(payments, operator))).toBe('reversed')
       expect(await fixture.statusOf(spender, spent['transaction_id'])).toBe('reversed')
     })
-    // Who sends no callbacks is asked after a minute.
+    // An operator without callbacks is queried after a minute.
     expect(await fixture.statusOf(shop, idOf(payments, 'OperatorC'))).toBe('success')
     await fixture.advance(minute)
     await become(payments, 'reversed')
@@ -206,7 +206,7 @@ describe('40 the operator takes back what it paid', () => {
     }
   })
 
-  test('GraphQL lists it as REVERSED, and a subscriber hears of it', async () => {
+  test('GraphQL lists it as REVERSED, and a subscriber gets the change', async () => {
     const { body } = await fixture.graphql(
       '{ transactions(first: 1, filter: { status: REVERSED }) { nodes { status responseData } } }',
       {},
@@ -229,7 +229,7 @@ describe('40 the operator takes back what it paid', () => {
     expect(types.at(-1)).toEqual({ type: 'PAYMENT_REVERSED', status: 'REVERSED' })
   })
 
-  test('at once, before anybody asked: credited and taken back', async () => {
+  test('at once, before any query: credited and taken back', async () => {
     const payments = await start('40')
     await fixture.advance(2 * minute)
     await become(payments, 'reversed')
@@ -238,7 +238,7 @@ describe('40 the operator takes back what it paid', () => {
   })
 })
 
-test('41 settles PP francs less: success with what was paid', async () => {
+test('41 settles PP francs less: success with the paid amount', async () => {
   const payments = await start('41', '40')
   await become(await polled(payments), 'success')
   expect(await traces(payments)).toEqual(once(4_960))
@@ -254,7 +254,7 @@ test('51 concerns money out alone: paid as by 00', async () => {
   expect(await traces(payments)).toEqual(once())
 })
 
-test('21 is answered later than anybody waits: pending, then paid once', async () => {
+test('21 is answered later than any caller waits: pending, then paid once', async () => {
   const answers = await slowPayments
   expect(await perOperator(async (operator) => answers[operator]?.status)).toEqual(each(202))
   const payments = await perOperator(
@@ -264,13 +264,13 @@ test('21 is answered later than anybody waits: pending, then paid once', async (
   expect(await traces(payments, slow)).toEqual(once())
 })
 
-test('every scenario of the table that ends otherwise than by its customer is played here', () => {
+test('every scenario of the table that does not end by its customer is played here', () => {
   const played = '20 21 22 23 24 25 26 27 30 31 32 33 34 35 40 41 51'
   const ofTable = scenarios.filter(({ fault }) => fault).map(({ code }) => code)
   expect(ofTable.join(' ')).toBe(played)
 })
 
-/** A payer's question hurries the operator that sends no callbacks. */
+/** A status check by the payer makes the polled operator's query due. */
 async function polled(payments: Started): Promise<Started> {
   await fixture.check(payments['OperatorC']?.['reference'])
   return payments

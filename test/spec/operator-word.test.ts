@@ -7,9 +7,8 @@ import { eventually } from '../kit/eventually.ts'
 import { customer, minute, openFixture, second } from '../kit/fixture.ts'
 import { useBounds } from '../kit/use-bounds.ts'
 
-// What an operator says about amounts has bounds: a proxy before the simulator writes other amounts into its
-// answers, first answers and later ones.
-// Nobody waits long for a deposit whose outcome cannot be read.
+// The amounts that an operator reports have bounds: a proxy before the simulator writes other amounts into
+// its answers, first answers and later ones. The wait for a deposit without a readable outcome is short.
 useBounds(limits, { depositWaitMs: 300 })
 const proxy = await startAlteringProxy()
 const fixture = await openFixture({ OPERATORS_URL: proxy.url })
@@ -20,7 +19,7 @@ const alarms: [Record<string, unknown>, string][] = []
 vi.spyOn(fixture.app.services.log, 'error').mockImplementation((...line: unknown[]) => {
   alarms.push(line as [Record<string, unknown>, string])
 })
-const alarmsOf = (words: string) => alarms.filter(([, said]) => said === words)
+const alarmsOf = (words: string) => alarms.filter(([, message]) => message === words)
 
 let shop: TestMerchant
 beforeAll(async () => {
@@ -31,7 +30,7 @@ beforeEach(() => {
   proxy.says = null
 })
 
-/** What the ledger moved for a payment. */
+/** The ledger entries of a payment. */
 async function moved(id: unknown): Promise<string[]> {
   const { rows } = await fixture.database.owner.query<{ line: string }>(
     `SELECT format('%s %s > %s %s', step, regexp_replace(debit::text, '_operator_.', ''),
@@ -51,7 +50,7 @@ async function exceptions(id: unknown) {
   return rows
 }
 
-/** Everything that shows money answers, whatever an operator said. */
+/** Every read of money works, with any reported amount. */
 async function readable(merchant: TestMerchant, reference: unknown): Promise<number> {
   const { token } = merchant
   const balance = await fixture.rest('GET', '/balance', { token })
@@ -70,8 +69,8 @@ const start = (operator: Provider, merchant = shop, ...scenario: [string?, strin
     customer_phone: customer(scenario[0] ?? '00', scenario[1]),
   })
 
-/** A collection that its operator says was paid with another amount, in every answer. */
-async function saidOtherwise(operator: Provider, says: Said, merchant: TestMerchant) {
+/** A collection that its operator reports with another amount, in every answer. */
+async function collectReporting(operator: Provider, says: Said, merchant: TestMerchant) {
   proxy.says = says
   const payment = await start(operator, merchant)
   await fixture.advance(10 * second)
@@ -79,9 +78,9 @@ async function saidOtherwise(operator: Provider, says: Said, merchant: TestMerch
 }
 
 describe.each(providers)('%s', (operator) => {
-  test('says more: what was asked is credited, the rest waits for a person, and an alarm tells', async () => {
+  test('reports more: the request is credited, the rest waits for a person, an alarm is raised', async () => {
     const merchant = await fixture.merchant()
-    const payment = await saidOtherwise(operator, '500000.00', merchant)
+    const payment = await collectReporting(operator, '500000.00', merchant)
     const id = payment['transaction_id']
     await eventually(async () => expect(await fixture.statusOf(merchant, id)).toBe('success'))
     expect(await moved(id)).toEqual([
@@ -91,20 +90,20 @@ describe.each(providers)('%s', (operator) => {
     expect(await exceptions(id)).toEqual([{ asked: 5_000, said: '500000', state: 'open' }])
     expect(await readable(merchant, payment['reference'])).toBe(5_000)
     expect(alarmsOf('alarm: an operator says that more was paid than asked')).toHaveLength(1)
-    // Another operator's float is not to be had with it.
+    // The excess is not available for a payout by another operator.
     const payout = { amount: 100_000, payment_method: 'OperatorB', destination_phone: '70000001' }
     expect((await fixture.rest('POST', '/payouts', { token: merchant.token, body: payout })).status).toBe(400)
   })
 
-  test('says what cannot be: nothing is credited, it is asked again, and an alarm tells each', async () => {
+  test('reports an impossible amount: nothing is credited, each query raises an alarm', async () => {
     const merchant = await fixture.merchant()
     const payments = []
     for (const says of ['999999999999999999', '10000000001', '0', '-5000', '5000.50', 1e18, '5e3', '']) {
       alarms.length = 0
-      const payment = await saidOtherwise(operator, says, merchant)
-      const told = 'alarm: an operator reports an amount that cannot be read'
+      const payment = await collectReporting(operator, says, merchant)
+      const message = 'alarm: an operator reports an amount that cannot be read'
       await eventually(() =>
-        expect({ says, alarms: alarmsOf(told).length > 0 }).toEqual({ says, alarms: true }),
+        expect({ says, alarms: alarmsOf(message).length > 0 }).toEqual({ says, alarms: true }),
       )
       expect(await readable(merchant, payment['reference'])).toBe(0)
       expect(await moved(payment['transaction_id'])).toEqual([])
@@ -116,13 +115,13 @@ describe.each(providers)('%s', (operator) => {
     await eventually(async () => expect(await fixture.available(merchant)).toBe(payments.length * 5_000))
   })
 
-  test('takes back what it said was more: nothing is left over of it', async () => {
+  test('takes back the amount that it reported as more: nothing is left over of it', async () => {
     const merchant = await fixture.merchant()
     proxy.says = '7000'
     const { transaction_id: id } = await start(operator, merchant, '40', '60')
     await eventually(async () => expect(await fixture.statusOf(merchant, id)).toBe('success'))
     expect(await moved(id)).toHaveLength(2)
-    // What it says while it takes the payment back cannot be: nothing moves before it can be read.
+    // The amount it reports with the reversal is impossible: nothing moves before it can be read.
     proxy.says = '999999999999999999'
     await fixture.advance(2 * minute)
     const unreadable = 'alarm: an operator reports an amount that cannot be read'
@@ -139,7 +138,7 @@ describe.each(providers)('%s', (operator) => {
     expect(await fixture.available(merchant)).toBe(0)
   })
 
-  test('says of a deposit what it likes: at most what was set aside leaves; 0 is no outcome', async () => {
+  test('reports any amount for a deposit: at most the reserved amount leaves; 0 is no outcome', async () => {
     const merchant = await fixture.merchant()
     await fixture.fund(merchant, 10_000)
     const deposit = () => fixture.deposit(merchant, { payment_method: operator })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import { customer, openFixture, second } from '../kit/fixture.ts'
 
-/** Its circuits are tried again soon; apart from that the limits are those of a real operator. */
+/** Its circuits are tried again soon; otherwise the limits are those of a real operator. */
 const fixture = await openFixture({
   OPERATOR_C_BREAKER_OPEN_MS: '500',
   OPERATOR_C_MAX_INTERACTIVE: '8',
@@ -21,14 +21,14 @@ async function collectOf(operator: string): Promise<string> {
   return row.collect as string
 }
 
-/** Nothing of an earlier send is still on its way: what takes half a minute, now. */
+/** Ends the half minute in which an earlier send may still arrive. */
 async function letFencesFall(): Promise<void> {
   await fixture.database.owner.query(
     `UPDATE operator_request SET fence_until = now() - interval '1 s', query_after = NULL`,
   )
 }
 
-test('an operator comes back: a probe closes its circuit, and what was held goes on, each once', async () => {
+test('an operator comes back: a probe closes its circuit, and its payments go on, each once', async () => {
   await fixture.paid(shop, { payment_method: 'OperatorC' })
   await fixture.outage('OperatorC', '5xx')
   const taken = await Promise.all(Array.from({ length: 20 }, () => pay({ customer_phone: customer('00') })))

@@ -5,7 +5,7 @@ import type { RestAnswer } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
 
-// What happens when more comes than can be served: design, reliability, section 9.
+// More requests than can be served (see docs/design/architecture.md).
 
 const fixture = await openFixture()
 const shop = await fixture.merchant()
@@ -17,7 +17,7 @@ afterEach(() => {
   services.admission = usual
 })
 
-/** The service with so many places, which stay as many however slow this machine is. */
+/** Gives the service a fixed number of slots, even on a slow machine. */
 function haveSlots(count: number): void {
   services.admission = openAdmission(count, async () => {})
   services.admission.close()
@@ -36,13 +36,13 @@ const pay = (headers: Record<string, string> = {}) =>
 
 const isBusy = ({ status: code, headers }: RestAnswer) => code === 503 && headers.get('retry-after') === '1'
 
-test('of ten places dashboards fill two, reads four, status six, and money all', async () => {
+test('of ten slots dashboards fill two, reads four, status six, and money all', async () => {
   haveSlots(10)
   const gate = Promise.withResolvers<void>()
-  const held: Promise<void>[] = []
+  const running: Promise<void>[] = []
   const served: string[] = []
   for (const taken of [0, 2, 4, 6, 10]) {
-    while (held.length < taken) held.push(services.admission.run('money', () => gate.promise))
+    while (running.length < taken) running.push(services.admission.run('money', () => gate.promise))
     const answers: string[] = []
     for (const ask of [dashboard, read, status, pay]) {
       const answer = await ask()
@@ -52,14 +52,14 @@ test('of ten places dashboards fill two, reads four, status six, and money all',
   }
   expect(served).toEqual(['200 200 200 202', '- 200 200 202', '- - 200 202', '- - - 202', '- - - -'])
   gate.resolve()
-  await Promise.all(held)
+  await Promise.all(running)
   expect((await dashboard()).status).toBe(200)
 })
 
-test('who is turned away reads so, has written nothing and used up no key', async () => {
+test('a rejected request gets its reason, has written nothing and used up no key', async () => {
   haveSlots(8)
   const gate = Promise.withResolvers<void>()
-  const held = Array.from({ length: 8 }, () => services.admission.run('money', () => gate.promise))
+  const running = Array.from({ length: 8 }, () => services.admission.run('money', () => gate.promise))
   const before = await fixture.rowCounts()
   const key = { 'Idempotency-Key': randomUUID() }
   const [rest, graphql] = await Promise.all([pay(key), dashboard()])
@@ -71,20 +71,20 @@ test('who is turned away reads so, has written nothing and used up no key', asyn
   expect(graphql.body).toMatchObject({ errors: [{ extensions: { code: 'OVERLOADED', retryAfter: 1 } }] })
   expect(await fixture.rowCounts()).toEqual(before)
   gate.resolve()
-  await Promise.all(held)
+  await Promise.all(running)
   expect(await pay(key)).toMatchObject({ status: 202 })
 })
 
-test('while the database stands still, reads keep to their part and money still comes in', async () => {
+test('while the database stands still, reads stay within their slots and money still comes in', async () => {
   haveSlots(10)
   const owner = await fixture.database.owner.connect()
   await owner.query('BEGIN; LOCK TABLE transaction IN ACCESS EXCLUSIVE MODE')
-  const told: string[] = []
+  const results: string[] = []
   const tell = async (kind: Priority, asked: Promise<RestAnswer>) => {
     const answer = await asked
-    told.push(`${kind} ${isBusy(answer) ? 'busy' : answer.status}`)
+    results.push(`${kind} ${isBusy(answer) ? 'busy' : answer.status}`)
   }
-  const settled = (count: number) => eventually(() => expect(told).toHaveLength(count), 2_000)
+  const settled = (count: number) => eventually(() => expect(results).toHaveLength(count), 2_000)
   const reads = Array.from({ length: 20 }, () => tell('read', read()))
   await settled(16)
   const payments = Array.from({ length: 20 }, () => tell('money', pay()))
@@ -92,13 +92,13 @@ test('while the database stands still, reads keep to their part and money still 
   await owner.query('COMMIT')
   owner.release()
   await Promise.all([...reads, ...payments])
-  const count = (what: string) => told.filter((line) => line === what).length
-  expect(told.slice(0, 30).every((line) => line.endsWith('busy'))).toBe(true)
+  const count = (what: string) => results.filter((line) => line === what).length
+  expect(results.slice(0, 30).every((line) => line.endsWith('busy'))).toBe(true)
   expect(['read busy', 'read 200', 'money busy', 'money 202'].map(count)).toEqual([16, 4, 14, 6])
 })
 
-describe('a database without time for us is 503, not a fault', () => {
-  test('no free session, a lock that is held too long', async () => {
+describe('a busy database is 503, not a fault', () => {
+  test('no free session, or a lock held too long', async () => {
     const sessions = await Promise.all(Array.from({ length: 12 }, () => services.database.pool.connect()))
     const gate = Promise.withResolvers<void>()
     const prisma = Array.from({ length: 6 }, () => services.database.prisma.$transaction(() => gate.promise))
@@ -123,7 +123,7 @@ describe('a database without time for us is 503, not a fault', () => {
   })
 })
 
-test('places become fewer while it is late, from those that are taken on, and come back', () => {
+test('slots become fewer while the database is late, counted from the slots in use, and come back', () => {
   const bounds = { fewest: 10, most: 1_000 }
   const after = (samples: number, from: number, isLate: boolean) =>
     Array.from({ length: samples }).reduce<number>(
@@ -137,12 +137,12 @@ test('places become fewer while it is late, from those that are taken on, and co
 test('a database that answers late makes them fewer', async () => {
   const gate = Promise.withResolvers<void>()
   const admission = openAdmission(400, () => gate.promise)
-  const held = Array.from({ length: 100 }, () => admission.run('money', () => gate.promise))
+  const running = Array.from({ length: 100 }, () => admission.run('money', () => gate.promise))
   admission.check('read')
   await eventually(() => expect(() => admission.check('read')).toThrow(/busy/))
   admission.check('money')
   gate.resolve()
-  await Promise.all(held)
+  await Promise.all(running)
   admission.check('read')
   admission.close()
 })

@@ -5,7 +5,7 @@ const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1', IN_FLIGHT_MAX:
 const links = 10
 const payers = 60
 
-/** The status of a form that somebody at an address of their own sends. */
+/** Sends a form from an address of its own. @returns the status */
 async function pay(url: string, nth: number, link: number): Promise<number> {
   const phone = `7010${String(link).padStart(2, '0')}${String(nth).padStart(2, '0')}`
   const { status } = await fetch(url, {
@@ -17,7 +17,7 @@ async function pay(url: string, nth: number, link: number): Promise<number> {
   return status
 }
 
-test('60 payers at once of a link with one place: one gets a prompt, the others are told so', async () => {
+test('60 payers at once of a link for one payment: one is prompted, the others read why not', async () => {
   const { token } = await fixture.merchant()
   const urls = []
   for (let link = 0; link < links; link += 1) {

@@ -6,7 +6,7 @@ import { settleMany } from '../kit/money.ts'
 import { payBy } from '../kit/money-links.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// Who paid by a link: as a list of it, in its numbers, and live.
+// The payments by a link: as a list, in its counts, and live.
 
 const fixture = await openFixture()
 const { pool } = fixture.database.database
@@ -44,7 +44,7 @@ async function payments(id: number, more: object = {}, token = shop.token) {
   return { ...link, ...page.pageInfo, ids: page.nodes.map((node: { databaseId: number }) => node.databaseId) }
 }
 
-test('its payments are a list, newest first, by pages and by status, with what it counts', async () => {
+test('its payments are a list, newest first, by pages and by status, with their counts', async () => {
   const link = await linked(shop, { usage_limit: 4 })
   await attempt(await linked(), 'success')
   const ids = [
@@ -72,7 +72,7 @@ test('its payments are a list, newest first, by pages and by status, with what i
   }
 })
 
-test('the cursors of a page of payments can be asked for alone', async () => {
+test('the cursors of a page of payments can be read alone', async () => {
   const link = await linked()
   const id = await attempt(link)
   const document = `query ($id: ID!) { paymentLink(id: $id) { payments { edges { cursor } } } }`
@@ -118,9 +118,9 @@ function follow({ token }: Pick<TestMerchant, 'token'>, after?: string) {
   return client.iterate<{ paymentLinkUsed: Use }>({ query: followed, variables: { after } })
 }
 
-async function take(heard: ReturnType<typeof follow>, count: number): Promise<Use[]> {
+async function take(results: ReturnType<typeof follow>, count: number): Promise<Use[]> {
   const uses: Use[] = []
-  for await (const { data, errors } of heard) {
+  for await (const { data, errors } of results) {
     expect(errors).toBeUndefined()
     if (data) uses.push(data.paymentLinkUsed)
     if (uses.length === count) break
@@ -128,17 +128,17 @@ async function take(heard: ReturnType<typeof follow>, count: number): Promise<Us
   return uses
 }
 
-test('each payment by a link is told live, once, and the stream goes on from any cursor', async () => {
+test('each payment by a link is delivered live, once, and the stream goes on from any cursor', async () => {
   const merchant = await fixture.merchant()
   const link = await linked(merchant)
   await attempt(await linked(), 'success')
-  const heard = take(follow(merchant, '0'), 3)
+  const results = take(follow(merchant, '0'), 3)
   const paid = []
   for (let n = 0; n < 3; n += 1) {
     await attempt(link, 'failed')
     paid.push(await attempt(link, 'success'))
   }
-  const uses = await heard
+  const uses = await results
   expect(uses.map(({ transaction }) => transaction.databaseId)).toEqual(paid)
   expect(uses[0]).toEqual({
     cursor: expect.stringMatching(/^\d+$/),
@@ -156,19 +156,21 @@ test('each payment by a link is told live, once, and the stream goes on from any
     { usageCount: 2, cursor: uses[1]?.cursor },
     { usageCount: 3, cursor: uses[2]?.cursor },
   ])
-  // What other parts of the log tell takes other scopes.
+  // Other parts of the log need other scopes.
   const token = await tokenOf(merchant, ['payment_links'])
   await expect(take(follow({ token }, '0'), 1)).rejects.toMatchObject([{ extensions: { code: 'FORBIDDEN' } }])
 })
 
-test('the log and webhooks have it in the words of the specification', async () => {
+test('the log and webhooks have the event with the field names of the specification', async () => {
   const merchant = await fixture.merchant()
   const link = await linked(merchant, { url_slug: 'told-in-words' })
   const id = await attempt(link, 'success')
   const [use] = await take(follow(merchant, '0'), 1)
   const { body } = await fixture.graphql('{ events(first: 100) { nodes { type data } } }', {}, merchant.token)
-  const told = body['data'].events.nodes.filter(({ type }: { type: string }) => type === 'PAYMENT_LINK_USED')
-  expect(told).toEqual([
+  const useEvents = body['data'].events.nodes.filter(
+    ({ type }: { type: string }) => type === 'PAYMENT_LINK_USED',
+  )
+  expect(useEvents).toEqual([
     {
       type: 'PAYMENT_LINK_USED',
       data: {

@@ -7,7 +7,7 @@ import { hour, openFixture } from '../kit/fixture.ts'
 
 const fixture = await openFixture()
 let shop: TestMerchant
-/** It never has a link. */
+/** A merchant without a link. */
 let none: TestMerchant
 beforeAll(async () => {
   shop = await fixture.merchant()
@@ -30,7 +30,7 @@ const fieldsOf = ({ status, body }: RestAnswer) => [
 const longest = `a${'-0'.repeat(31)}z`
 
 describe('POST /payment-links', () => {
-  test('201 with all of it, its address, and where it is', async () => {
+  test('201 with all fields, its address, and its Location', async () => {
     const expiry = ahead(hour)
     const { status, body, headers } = await ask('POST', '', {
       title: 'Sac de riz',
@@ -94,24 +94,24 @@ describe('POST /payment-links', () => {
     ['nothing', {}, ['title']],
     ['an empty title', { title: ' ' }, ['title']],
     ['a title too long', { title: 'x'.repeat(201) }, ['title']],
-    ['a title that is none', { title: 7 }, ['title']],
+    ['a title that is no text', { title: 7 }, ['title']],
     ['a description too long', { title: 'A', description: 'x'.repeat(1_001) }, ['description']],
     ['less than the minimum', { title: 'A', amount: 99 }, ['amount']],
     ['more than the maximum', { title: 'A', amount: 1_000_001 }, ['amount']],
     ['a part of a franc', { title: 'A', amount: 100.5 }, ['amount']],
     ['an amount as text', { title: 'A', amount: '5000' }, ['amount']],
     ['another currency', { title: 'A', currency: 'EUR' }, ['currency']],
-    ['no use at all', { title: 'A', usage_limit: 0 }, ['usage_limit']],
+    ['zero uses', { title: 'A', usage_limit: 0 }, ['usage_limit']],
     ['uses as text', { title: 'A', usage_limit: '3' }, ['usage_limit']],
     ['half a use', { title: 'A', usage_limit: 1.5 }, ['usage_limit']],
-    ['what is over', { title: 'A', expires_at: ahead(-1_000) }, ['expires_at']],
-    ['what is no time', { title: 'A', expires_at: 'demain' }, ['expires_at']],
+    ['an expiry in the past', { title: 'A', expires_at: ahead(-1_000) }, ['expires_at']],
+    ['an expiry that is no time', { title: 'A', expires_at: 'demain' }, ['expires_at']],
     [
-      'all of it wrong',
+      'every field wrong',
       { title: '', amount: 1, url_slug: 'A', usage_limit: -1 },
       ['amount', 'title', 'url_slug', 'usage_limit'],
     ],
-  ])('400 for %s, with every field, and nothing is kept', async (_what, body, fields) => {
+  ])('400 for %s, with every field, and no row is kept', async (_what, body, fields) => {
     expect(fieldsOf(await ask('POST', '', body, none))).toEqual([400, ...fields])
     expect((await ask('GET', '', undefined, none)).headers.get('x-total-count')).toBe('0')
   })
@@ -133,7 +133,7 @@ describe('POST /payment-links', () => {
     expect(fieldsOf(await ask('POST', '', { title: 'A', url_slug: slug }))).toEqual([400, 'url_slug'])
   })
 
-  test('409 for a slug that anybody has already, which changes nothing', async () => {
+  test('409 for a slug that any merchant has already, which changes nothing', async () => {
     const made = await linked({ url_slug: 'taken-by-one' })
     const other = await fixture.merchant()
     for (const merchant of [shop, other]) {
@@ -145,7 +145,7 @@ describe('POST /payment-links', () => {
     expect((await ask('GET', '', undefined, other)).headers.get('x-total-count')).toBe('0')
   })
 
-  test('of many who want one slug at a time, one gets it', async () => {
+  test('of many requests for one slug at a time, one gets it', async () => {
     const answers = await Promise.all(
       Array.from({ length: 6 }, () => ask('POST', '', { title: 'C', url_slug: 'wanted-by-many' })),
     )
@@ -182,7 +182,7 @@ describe('GET /payment-links', () => {
     ['?active_only=false', [0, 1, 2, 3, 4], 5],
     ['?limit=2&offset=1', [2, 3], 4],
     ['?limit=100&offset=100', [], 4],
-  ])('%j shows those, newest first, and how many there are', async (query, shown, total) => {
+  ])('%j filters the list, newest first, and its total', async (query, shown, total) => {
     const { status, body, headers } = await ask('GET', query, undefined, many)
     expect(status).toBe(200)
     expect(body['data'].map(({ id }: { id: number }) => ids.indexOf(id))).toEqual(shown)
@@ -190,7 +190,7 @@ describe('GET /payment-links', () => {
     expect(headers.get('link')).toContain('rel="first"')
   })
 
-  test('each as it is by its id', async () => {
+  test('each link of the list equals the one read by its id', async () => {
     const { body } = await ask('GET', '?active_only=false&limit=1&offset=1', undefined, many)
     expect(body['data']).toEqual([(await ask('GET', `/${ids[1]}`, undefined, many)).body['data']])
     expect(body['data'][0]).toMatchObject({ is_active: false, availability: 'inactive' })
@@ -202,14 +202,14 @@ describe('GET /payment-links', () => {
 })
 
 describe('GET /payment-links/{id}', () => {
-  test("404 for another merchant's, for none, and for an id beyond them all", async () => {
+  test("404 for another merchant's, for an unknown id, and for an id beyond all ids", async () => {
     const foreign = await linked({}, await fixture.merchant())
-    const gone = [foreign.id, 999_999, 2_147_483_648, Number.MAX_SAFE_INTEGER]
-    for (const id of gone) expect((await ask('GET', `/${id}`)).status).toBe(404)
+    const unknownIds = [foreign.id, 999_999, 2_147_483_648, Number.MAX_SAFE_INTEGER]
+    for (const id of unknownIds) expect((await ask('GET', `/${id}`)).status).toBe(404)
     expect((await ask('GET', '/x')).status).toBe(400)
   })
 
-  test('what has run out says so', async () => {
+  test('a link that has run out says so', async () => {
     const { id } = await linked({ expires_at: ahead(hour) })
     await fixture.advance(hour)
     expect(await read(id)).toMatchObject({ availability: 'expired', is_active: true })
@@ -219,7 +219,7 @@ describe('GET /payment-links/{id}', () => {
 })
 
 describe('PUT /payment-links/{id}', () => {
-  test('changes what is sent, answers the envelope only; null takes away, but for a title', async () => {
+  test('changes the given fields, answers the envelope only; null clears all but the title', async () => {
     const expiry = ahead(10 * hour)
     const made = await linked({ description: 'x', amount: 500, usage_limit: 2, expires_at: expiry })
     const { status, body } = await ask('PUT', `/${made.id}`, { title: 'Thé', amount: 700 })
@@ -249,7 +249,7 @@ describe('PUT /payment-links/{id}', () => {
     expect(await read(made.id)).toEqual(made)
   })
 
-  test("404 for another merchant's, and for none", async () => {
+  test("404 for another merchant's, and for an unknown id", async () => {
     const other = await fixture.merchant()
     const foreign = await linked({}, other)
     for (const id of [foreign.id, 999_999])
@@ -324,7 +324,7 @@ describe('the QR code of a link', () => {
       headers: { Authorization: `Bearer ${merchant.token}` },
     })
 
-  test('is a picture to print and one to draw, and GraphQL gives the same', async () => {
+  test('is an image to print and one to draw, and GraphQL gives the same', async () => {
     const { id } = await linked()
     const [svg, png] = await Promise.all([fetched(`/${id}/qr.svg`), fetched(`/${id}/qr.png`)])
     expect([svg.status, svg.headers.get('Content-Type')]).toEqual([200, 'image/svg+xml'])
@@ -337,7 +337,7 @@ describe('the QR code of a link', () => {
     })
   })
 
-  test('404 for a stranger, for what is not there and for what is no id', async () => {
+  test('404 for another merchant, for an unknown link and for an invalid id', async () => {
     const { id } = await linked()
     const answers = [fetched(`/${id}/qr.svg`, none), fetched('/999999/qr.png'), fetched('/x/qr.png')]
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([404, 404, 404])

@@ -17,7 +17,7 @@ describe('GET /payment/status/{reference}', () => {
     expect(body).toEqual({ message: expect.stringMatching(/\w/), state: 'pending', status: false })
   })
 
-  test('a payer who asks in French is told in French', async () => {
+  test('a payer who asks in French gets French', async () => {
     const { reference } = await fixture.paid(shop)
     const ask = (headers: Record<string, string>) =>
       fixture.rest('GET', `/payment/status/${String(reference)}`, { headers })
@@ -25,7 +25,7 @@ describe('GET /payment/status/{reference}', () => {
     expect((await ask({ 'Accept-Language': 'en' })).body.message).toContain('not confirmed yet')
   })
 
-  test('it asks the operator and settles what was paid: state success, status true', async () => {
+  test('it asks the operator and settles a paid payment: state success, status true', async () => {
     const answers = await perOperator(async (operator) => {
       const { reference, transaction_id: id } = await fixture.paid(shop, {
         payment_method: operator,
@@ -42,7 +42,7 @@ describe('GET /payment/status/{reference}', () => {
     expect(answers).toEqual(each(['success', true, 'success']))
   })
 
-  test('what the operator refuses: state failed, status false', async () => {
+  test('a payment that the operator refuses: state failed, status false', async () => {
     const answers = await perOperator(async (operator) => {
       const { reference, transaction_id: id } = await fixture.paid(shop, {
         payment_method: operator,
@@ -59,7 +59,7 @@ describe('GET /payment/status/{reference}', () => {
     expect(answers).toEqual(each(['failed', false, 'failed']))
   })
 
-  test('a final payment answers from the record: the operator is asked no more', async () => {
+  test('a final payment is answered from the record: the operator is asked no more', async () => {
     const { reference, transaction_id: id } = await fixture.paid(shop, { customer_phone: customer('00') })
     await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('success'))
     const name = await fixture.correlationOf(id)
@@ -75,7 +75,7 @@ describe('GET /payment/status/{reference}', () => {
       expect((await fixture.rest('GET', path, { token })).status).toBe(200)
   })
 
-  test('never tells an amount, a phone number or an id', async () => {
+  test('never shows an amount, a phone number or an id', async () => {
     const phone = customer('00')
     const { reference, transaction_id: id } = await fixture.paid(shop, {
       amount: 987_654,
@@ -99,7 +99,7 @@ describe('GET /payment/status/{reference}', () => {
     })
   })
 
-  test('500 the operator is out of reach: retry; nothing has failed', async () => {
+  test('500 an unreachable operator: retry; nothing has failed', async () => {
     const { reference, transaction_id: id } = await fixture.paid(shop, { payment_method: 'OperatorC' })
     await fixture.outage('OperatorC', 'refuse')
     const { status, body } = await fixture.check(reference)
@@ -129,7 +129,7 @@ describe('several merchants use one reference', () => {
     expect((await fixture.check('both', `?merchant_id=${other.merchantId}`)).body['state']).toBe('pending')
   })
 
-  test('404 the merchant named has no such reference', async () => {
+  test('404 the named merchant has no such reference', async () => {
     const { reference } = await fixture.paid(shop)
     expect((await fixture.check(reference, `?merchant_id=${shop.merchantId + 1000}`)).status).toBe(404)
   })
@@ -145,7 +145,7 @@ describe('several merchants use one reference', () => {
 })
 
 describe('races', () => {
-  test('at most one operator query per transaction in 3 s, whoever asks', async () => {
+  test('at most one operator query per transaction in 3 s, from any number of callers', async () => {
     const { reference, transaction_id: id } = await fixture.paid(shop)
     const name = await fixture.correlationOf(id)
     const questions = async () =>
@@ -156,7 +156,7 @@ describe('races', () => {
     for (let i = 0; i < 5; i += 1) await fixture.check(reference)
     expect(await questions()).toHaveLength(1)
 
-    // And when the three seconds are over, one more.
+    // When the three seconds are over, one more query is allowed.
     await eventually(async () => {
       await fixture.check(reference)
       expect((await questions()).length).toBeGreaterThan(1)
@@ -166,7 +166,7 @@ describe('races', () => {
     expect(Math.min(...pauses)).toBeGreaterThan(3 * second - 100)
   })
 
-  test('100 status checks and 20 doubled callbacks: credited once, told once, asked once', async () => {
+  test('100 status checks and 20 doubled callbacks: credited once, emitted once, asked once', async () => {
     const before = await fixture.available(shop)
     const { reference, transaction_id: id } = await fixture.paid(shop, {
       amount: 4_321,
@@ -216,7 +216,7 @@ describe('races', () => {
       body: JSON.stringify({ transactionReference: 'T-2', transactionStatus: 'completed', amount: '5000' }),
     })
     expect(response.status).toBe(204)
-    // It is a hint: the operator is asked, and says that nobody paid.
+    // It is a hint: the operator is asked, and answers that the customer has not paid.
     await eventually(async () =>
       expect((await fixture.seen(name)).filter(({ path }) => path.includes('/responses/')).length).toBe(1),
     )
@@ -224,7 +224,7 @@ describe('races', () => {
     expect(await fixture.creditsOf(id)).toEqual([])
   })
 
-  test('a callback to an address that was never given out is refused', async () => {
+  test('a callback to an unknown address is refused', async () => {
     const { transaction_id: id } = await fixture.paid(shop)
     const [prompt] = await fixture.seen(await fixture.correlationOf(id))
     const genuine = prompt?.headers['x-callback-url'] ?? ''

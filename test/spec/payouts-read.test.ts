@@ -20,9 +20,9 @@ async function idsOf(query: string): Promise<number[]> {
   expect(status).toBe(200)
   return body['data'].payouts.map(({ id }: { id: number }) => id)
 }
-const nth = (...places: number[]) => places.map((place) => made[place]?.id)
+const nth = (...indexes: number[]) => indexes.map((index) => made[index]?.id)
 
-/** Twelve payouts for a day to come: the second by OperatorC, the fourth cancelled, the sixth to somebody. */
+/** Twelve scheduled payouts: the second by OperatorC, the fourth cancelled, the sixth to a beneficiary. */
 beforeAll(async () => {
   merchant = await shop()
   const { token } = merchant
@@ -92,7 +92,7 @@ describe('GET /payouts', () => {
     expect([answer.status, ...fieldsOf(answer)]).toEqual([400, name])
   })
 
-  test('another merchant sees none of it', async () => {
+  test('another merchant sees none of them', async () => {
     const { body } = await list('', (await shop(0)).token)
     expect(body['data']).toEqual({
       payouts: [],
@@ -116,26 +116,26 @@ describe('GET /payouts', () => {
 })
 
 describe('GET /payouts/{id}', () => {
-  test('404 an id of nobody, or of another merchant, as if it did not exist', async () => {
+  test('404 an unknown id, or one of another merchant, as if it did not exist', async () => {
     const stranger = await shop(0)
-    const theirs = await fixture.rest('GET', `/payouts/${made[0]?.id}`, { token: stranger.token })
-    const nobodys = await fixture.rest('GET', '/payouts/999999999', { token: stranger.token })
-    expect([theirs.status, nobodys.status]).toEqual([404, 404])
-    expect({ ...theirs.body, request_id: '' }).toEqual({ ...nobodys.body, request_id: '' })
+    const foreign = await fixture.rest('GET', `/payouts/${made[0]?.id}`, { token: stranger.token })
+    const unknownId = await fixture.rest('GET', '/payouts/999999999', { token: stranger.token })
+    expect([foreign.status, unknownId.status]).toEqual([404, 404])
+    expect({ ...foreign.body, request_id: '' }).toEqual({ ...unknownId.body, request_id: '' })
   })
 
-  test.each(['abc', '0', '-1', '1.5', '99999999999999999999'])('400 no id: %s', async (id) => {
+  test.each(['abc', '0', '-1', '1.5', '99999999999999999999'])('400 an invalid id: %s', async (id) => {
     const answer = await fixture.rest('GET', `/payouts/${id}`, { token: merchant.token })
     expect([answer.status, ...fieldsOf(answer)]).toEqual([400, 'id'])
   })
 
-  test('of one that was not covered when due: why, and what can be done', async () => {
-    const poor = await shop(0)
-    const { body } = await payOut(poor, { scheduled_at: ahead(1_000) })
+  test('a payout that was not covered when due shows why, and how to go on', async () => {
+    const unfunded = await shop(0)
+    const { body } = await payOut(unfunded, { scheduled_at: ahead(1_000) })
     await fixture.advance(2_000)
     await beginPayouts(pool, 'OperatorA', 512)
     await eventually(async () =>
-      expect(await record(poor, body['data'].id)).toMatchObject({
+      expect(await record(unfunded, body['data'].id)).toMatchObject({
         status: 'failed',
         failure_reason: 'INSUFFICIENT_BALANCE',
         failure: {
@@ -157,7 +157,7 @@ describe('GET /payouts/{id}', () => {
   })
 })
 
-test('403 without the scope, by either door', async () => {
+test('403 without the scope, over REST and GraphQL', async () => {
   const { body } = await fixture.rest('POST', '/auth', {
     headers: { 'X-API-Key': merchant.apiKey, 'X-API-Secret': merchant.apiSecret },
     body: { scopes: ['pay', 'balance', 'deposit'] },
@@ -185,7 +185,7 @@ describe('payouts in GraphQL', () => {
     return body
   }
 
-  test('one is found by its global id, its id in REST and its reference', async () => {
+  test('a payout is found by its global id, its id in REST and its reference', async () => {
     const [first] = made
     const document = `query ($id: ID, $reference: String) {
       payout(id: $id, reference: $reference) { id databaseId } }`
@@ -201,7 +201,7 @@ describe('payouts in GraphQL', () => {
       expect((await read(document, variables)).errors[0].extensions.code).toBe('INVALID_INPUT')
   })
 
-  test('forwards and backwards give every one once, in the order of the list', async () => {
+  test('forwards and backwards give each payout once, in the order of the list', async () => {
     const pageOf = async (args: string) => {
       const fields = 'nodes { databaseId } pageInfo { startCursor endCursor hasNextPage hasPreviousPage }'
       const { data } = await read(`{ payouts(${args}) { ${fields} } }`)
@@ -255,7 +255,7 @@ describe('payoutChanged', () => {
     return seen
   }
 
-  test('every change of every payout in order, and none of another kind; either stream resumes', async () => {
+  test('every change of every payout comes in order, and no other; both streams resume', async () => {
     const other = await shop(10_000, { threshold: 0 })
     const { body } = await payOut(other, { reference: 'p-1' })
     await fixture.paid(other, { reference: 't-1' })
@@ -281,12 +281,12 @@ describe('payoutChanged', () => {
       previousStatus: null,
     })
     expect(second).toMatchObject({ ...common, type: 'PAYOUT_CANCELLED', previousStatus: 'PENDING' })
-    // The two streams read one log: together they have every place of it.
+    // The two streams read one log: together they have every position of it.
     const payments = await take(follow(other.token, 'transactionChanged', 'sequence reference', '0'), 2)
     expect(payments.map(({ reference }) => reference)).toEqual(['t-1', 't-2'])
-    const places = [...changes, ...payments].map(({ sequence }) => Number(sequence))
-    expect(places.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
-    // Whoever resumes behind the first gets the second, and what comes then.
+    const positions = [...changes, ...payments].map(({ sequence }) => Number(sequence))
+    expect(positions.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
+    // A reader that resumes behind the first change gets the second, and the later ones.
     const resumed = follow(other.token, 'payoutChanged', 'reference status', String(first?.['cursor']))
     const live = take(resumed, 2)
     await payOut(other, { reference: 'p-2' })
@@ -297,16 +297,16 @@ describe('payoutChanged', () => {
   })
 })
 
-test('one for a time between two milliseconds: at the later one, at both doors', async () => {
-  const poor = await shop(0)
+test('a payout scheduled between two milliseconds gets the later one, over REST and GraphQL', async () => {
+  const unfunded = await shop(0)
   const at = ahead(day)
   const between = at.replace('Z', '0001Z')
-  const byRest = (await payOut(poor, { scheduled_at: between })).body['data']
+  const byRest = (await payOut(unfunded, { scheduled_at: between })).body['data']
   const { body } = await fixture.graphql(
     `mutation { createPayout(input: { amount: 5000, paymentMethod: OperatorA, scheduledAt: "${between}",
       destinationPhone: "${customer('00')}" }) { ... on Payout { scheduledAt } } }`,
     {},
-    poor.token,
+    unfunded.token,
   )
   const later = new Date(Date.parse(at) + 1).toISOString()
   expect([byRest['scheduled_at'], body.data.createPayout.scheduledAt]).toEqual([later, later])

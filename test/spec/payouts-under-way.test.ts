@@ -15,7 +15,7 @@ import { controlToken } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, hour, minute, openFixture, perOperator, second } from '../kit/fixture.ts'
 
-// What becomes of payouts after they were made: the engine begins them, operators of the simulator pay.
+// Payouts after their creation: the engine begins them, operators of the simulator pay.
 
 const fixture = await openFixture({ OPERATOR_B_BREAKER_OPEN_MS: '500' })
 const { pool } = fixture.database.database
@@ -26,7 +26,7 @@ const payout = (scenario: string, more: Partial<PayoutItem> = {}, parameter?: st
   openPayout(pool, shop, { phone: customer(scenario, parameter), ...more })
 const inService = (ms: number) => new Date(fixture.app.services.clock.now().getTime() + ms)
 
-async function standing(id: bigint): Promise<Record<string, unknown>> {
+async function stateOf(id: bigint): Promise<Record<string, unknown>> {
   const { rows } = await fixture.database.owner.query<Record<string, unknown>>(
     `SELECT status, failure_reason AS reason, settled_amount::int AS settled, reversed_at IS NOT NULL AS back
      FROM payout WHERE id = $1`,
@@ -36,9 +36,9 @@ async function standing(id: bigint): Promise<Record<string, unknown>> {
 }
 
 const becomes = (id: bigint, what: object, withinMs?: number) =>
-  eventually(async () => expect(await standing(id)).toMatchObject(what), withinMs)
+  eventually(async () => expect(await stateOf(id)).toMatchObject(what), withinMs)
 
-/** How often, and for how much, the operator paid this out, by its own book. */
+/** The number and amount of executions of this payout, by the operator's own book. */
 async function paidOut(id: bigint): Promise<[string, number, string][]> {
   const { rows } = await fixture.database.owner.query<{ name: string }>(
     'SELECT correlation_id AS name FROM operator_request WHERE payout_id = $1',
@@ -54,7 +54,7 @@ async function paidOut(id: bigint): Promise<[string, number, string][]> {
   return executions.map(({ kind, count, amount }) => [kind, count, amount])
 }
 
-async function told(id: bigint): Promise<string[]> {
+async function eventTypesOf(id: bigint): Promise<string[]> {
   const { rows } = await fixture.database.owner.query<{ type: string }>(
     `SELECT type FROM event WHERE data->>'payout_id' = $1 ORDER BY id`,
     [String(id)],
@@ -62,7 +62,7 @@ async function told(id: bigint): Promise<string[]> {
   return rows.map(({ type }) => type)
 }
 
-/** How many were not sent yet, or have no answer: not even the end of their connection. */
+/** The number of payouts not sent yet, or without an answer: not even the end of their connection. */
 async function notAnswered(ids: readonly bigint[]): Promise<number> {
   const { rows } = await fixture.database.owner.query<{ n: number }>(
     `SELECT count(*)::int AS n FROM payout p LEFT JOIN operator_request r ON r.payout_id = p.id
@@ -72,7 +72,7 @@ async function notAnswered(ids: readonly bigint[]): Promise<number> {
   return rows[0]?.n ?? -1
 }
 
-/** What takes half a minute of the machine's time, now: nothing of an earlier send can still arrive. */
+/** Ends the half minute in which an earlier send may still arrive. */
 async function letFencesFall(): Promise<void> {
   await fixture.database.owner.query(
     `UPDATE operator_request SET fence_until = now() - interval '1 s', query_after = NULL
@@ -80,13 +80,13 @@ async function letFencesFall(): Promise<void> {
   )
 }
 
-/** Asked and sent again, as time goes by, until it is over. */
+/** Queries and sends again, as time goes by, until every payout has this status. */
 async function letTimePass(ids: readonly bigint[], status: string, stepMs = 5 * second): Promise<void> {
   await eventually(async () => {
     await letFencesFall()
     await fixture.advance(stepMs)
     await new Promise((resolve) => setTimeout(resolve, 150))
-    const states = await Promise.all(ids.map(standing))
+    const states = await Promise.all(ids.map(stateOf))
     expect(states.map((state) => state['status'])).toEqual(ids.map(() => status))
   }, 15_000)
 }
@@ -94,16 +94,16 @@ async function letTimePass(ids: readonly bigint[], status: string, stepMs = 5 * 
 const paidOnce = [['disburse', 1, '1000']]
 const once = ['payout_pending', 'payout_processing', 'payout_completed']
 
-/** Answered after longer than anybody waits: it takes 10 s and more, and lasts as long as the rest. */
+/** Answered after longer than any caller waits: 10 s and more, so it is started before the tests. */
 const slow = await payout('21', {}, '13')
 
-test('a payout that is made is on its way at once, by each operator, and is completed', async () => {
+test('a new payout leaves at once, by each operator, and is completed', async () => {
   const ids = await perOperator((provider) => payout('00', { provider }))
   await letTimePass(Object.values(ids), 'completed')
   for (const [provider, id] of Object.entries(ids)) {
-    expect(await standing(id)).toMatchObject({ settled: 1_000 })
+    expect(await stateOf(id)).toMatchObject({ settled: 1_000 })
     expect(await paidOut(id)).toEqual(paidOnce)
-    expect(await told(id)).toEqual(once)
+    expect(await eventTypesOf(id)).toEqual(once)
     const clearing = `clearing_operator_${provider.slice(-1).toLowerCase()}`
     expect(await entriesOf(pool, `payout:${id}`)).toEqual([
       'reserve available > reserved 1000',
@@ -112,7 +112,7 @@ test('a payout that is made is on its way at once, by each operator, and is comp
   }
 })
 
-test('one that is refused is failed, and its money is free again', async () => {
+test('a refused payout is failed, and its money is free again', async () => {
   const ids = await perOperator((provider) => payout('05', { provider }))
   for (const id of Object.values(ids)) {
     await becomes(id, { status: 'failed', reason: 'PAYEE_NOT_ALLOWED' })
@@ -123,20 +123,20 @@ test('one that is refused is failed, and its money is free again', async () => {
   }
 })
 
-test('one for a day to come is sent then: not before, and once', async () => {
+test('a scheduled payout is sent at its time: not before, and once', async () => {
   const id = await payout('00', { scheduledAt: inService(2 * hour) })
   await fixture.advance(hour)
-  // Whoever looked now found nothing.
+  // A sender that looks now finds nothing.
   await sendDuePayouts(fixture.app.services, 'OperatorA')
-  expect(await standing(id)).toMatchObject({ status: 'pending' })
+  expect(await stateOf(id)).toMatchObject({ status: 'pending' })
   expect(await entriesOf(pool, `payout:${id}`)).toEqual([])
   await fixture.advance(hour + second)
   await becomes(id, { status: 'completed' })
   expect(await paidOut(id)).toEqual(paidOnce)
-  expect(await told(id)).toEqual(once)
+  expect(await eventTypesOf(id)).toEqual(once)
 })
 
-test('what is not covered when it is due fails, and never leaves', async () => {
+test('a payout that is not covered when it is due fails, and never leaves', async () => {
   const poor = await fundedMerchant(pool, 1_500n)
   const ids = await Promise.all(
     [1_000n, 1_000n].map((amount) =>
@@ -145,7 +145,7 @@ test('what is not covered when it is due fails, and never leaves', async () => {
   )
   await fixture.advance(hour + second)
   const ends = await eventually(async () => {
-    const states = await Promise.all(ids.map(standing))
+    const states = await Promise.all(ids.map(stateOf))
     expect(new Set(states.map(({ status }) => status))).toEqual(new Set(['completed', 'failed']))
     return states
   })
@@ -153,7 +153,7 @@ test('what is not covered when it is due fails, and never leaves', async () => {
   expect(await balanceOf(pool, poor.merchantId)).toEqual({ available: 500n, reserved: 0n })
 })
 
-test('whoever cancels and whoever sends at the same moment: each payout is one or the other', async () => {
+test('cancelling and sending at the same moment: each payout is one or the other', async () => {
   const at = inService(hour)
   const made = await createPayouts(
     pool,
@@ -167,11 +167,11 @@ test('whoever cancels and whoever sends at the same moment: each payout is one o
     ...ids.map((id) => cancelPayout(pool, shop, id)),
   ])
   await eventually(async () => {
-    const states = await Promise.all(ids.map(standing))
+    const states = await Promise.all(ids.map(stateOf))
     expect(states.filter(({ status }) => status !== 'completed' && status !== 'cancelled')).toEqual([])
   })
   for (const id of ids) {
-    const { status } = await standing(id)
+    const { status } = await stateOf(id)
     expect(await paidOut(id)).toEqual(status === 'completed' ? paidOnce : [])
   }
 })
@@ -182,20 +182,20 @@ test('while an operator is known to be down payouts wait, and can be cancelled; 
   await eventually(async () =>
     expect(fixture.app.services.operators.find('OperatorB')?.availability('disburse')).toBe('down'),
   )
-  // A statement that was under way when the operator was found to be down may still begin one.
+  // A statement that was running when the operator was found to be down may still begin one.
   const tryOne = async () => {
     const one = await payout('00', { provider: 'OperatorB' })
     await sendDuePayouts(fixture.app.services, 'OperatorB')
     return one
   }
   let waits = await tryOne()
-  for (let tries = 0; tries < 3 && (await standing(waits)).status !== 'pending'; tries += 1) {
+  for (let tries = 0; tries < 3 && (await stateOf(waits)).status !== 'pending'; tries += 1) {
     begun.push(waits)
     waits = await tryOne()
   }
   const goes = await payout('00', { provider: 'OperatorB' })
   await sendDuePayouts(fixture.app.services, 'OperatorB')
-  expect(await standing(waits)).toMatchObject({ status: 'pending' })
+  expect(await stateOf(waits)).toMatchObject({ status: 'pending' })
   expect(await cancelPayout(pool, shop, waits)).toEqual({ moved: true, status: 'cancelled' })
   await fixture.outage('OperatorB', 'none')
   await becomes(goes, { status: 'completed' })
@@ -203,10 +203,10 @@ test('while an operator is known to be down payouts wait, and can be cancelled; 
   for (const id of [...begun, goes]) expect(await paidOut(id)).toEqual(paidOnce)
 })
 
-test('the answer is lost, wrong or late: paid out once, as if nothing had been', async () => {
+test('the answer is lost, wrong or late: paid out once, as without the fault', async () => {
   const all: bigint[] = []
   for (const code of ['20', '22', '23', '24', '25', '26']) {
-    // Between them all goes well, so that no breaker has a reason to open.
+    // A success between them, so that no circuit opens.
     for (const each of ['00', code]) {
       all.push(...Object.values(await perOperator((provider) => payout(each, { provider }))))
       await eventually(async () => expect(await notAnswered(all)).toBe(0))
@@ -215,11 +215,11 @@ test('the answer is lost, wrong or late: paid out once, as if nothing had been',
   await letTimePass(all, 'completed')
   for (const id of all) {
     expect(await paidOut(id)).toEqual(paidOnce)
-    expect(await told(id)).toEqual(once)
+    expect(await eventTypesOf(id)).toEqual(once)
   }
 }, 30_000)
 
-test('41 pays less: what was paid is gone, the rest is free; 40 is given back', async () => {
+test('41 pays less: the paid amount is gone, the rest is free; 40 is given back', async () => {
   const less = await payout('41', { amount: 2_000n })
   await becomes(less, { status: 'completed', settled: 1_999 })
   expect((await entriesOf(pool, `payout:${less}`)).slice(1)).toEqual([
@@ -235,7 +235,7 @@ test('41 pays less: what was paid is gone, the rest is free; 40 is given back', 
   )
 })
 
-test('21 answers later than anybody waits: asked about, and paid out once', async () => {
+test('21 answers later than any caller waits: queried, and paid out once', async () => {
   await letTimePass([slow], 'completed')
   expect(await paidOut(slow)).toEqual(paidOnce)
 }, 30_000)
@@ -243,12 +243,12 @@ test('21 answers later than anybody waits: asked about, and paid out once', asyn
 test('27 is never reachable: tried for a day, then failed, and nothing left', async () => {
   const ids = Object.values(await perOperator((provider) => payout('27', { provider })))
   await eventually(async () => {
-    for (const id of ids) expect(await standing(id)).toMatchObject({ status: 'processing' })
+    for (const id of ids) expect(await stateOf(id)).toMatchObject({ status: 'processing' })
   })
   await fixture.advance(day)
   await letTimePass(ids, 'failed', minute)
   for (const id of ids) {
-    expect(await standing(id)).toMatchObject({ reason: 'OPERATOR_UNAVAILABLE' })
+    expect(await stateOf(id)).toMatchObject({ reason: 'OPERATOR_UNAVAILABLE' })
     expect(await paidOut(id)).toEqual([])
   }
 }, 30_000)
@@ -266,7 +266,7 @@ test('51, our float is empty: tried for a day, then failed, and the money is fre
   })
   const all = Object.values(ids)
   await eventually(async () => {
-    for (const id of all) expect(await standing(id)).toMatchObject({ status: 'processing' })
+    for (const id of all) expect(await stateOf(id)).toMatchObject({ status: 'processing' })
   })
   await fixture.advance(23 * hour)
   expect(await money()).toMatchObject({ available: 0, reserved: 20_000 })
@@ -274,19 +274,19 @@ test('51, our float is empty: tried for a day, then failed, and the money is fre
   await letTimePass(all, 'failed', minute)
   expect(await money()).toMatchObject({ available: 20_000, reserved: 0 })
   for (const id of all) {
-    expect(await standing(id)).toMatchObject({ reason: 'FLOAT_INSUFFICIENT' })
+    expect(await stateOf(id)).toMatchObject({ reason: 'FLOAT_INSUFFICIENT' })
     expect(await paidOut(id)).toEqual([])
-    expect(await told(id)).toEqual(['payout_pending', 'payout_processing', 'payout_failed'])
+    expect(await eventTypesOf(id)).toEqual(['payout_pending', 'payout_processing', 'payout_failed'])
   }
 }, 30_000)
 
-test('what became due while nothing ran goes with the next start', async () => {
+test('a payout that became due while no service ran goes with the next start', async () => {
   const ids = await perOperator((provider: Provider) =>
     payout('00', { provider, scheduledAt: inService(day) }),
   )
   await fixture.app.close()
   await (await openSandboxClock(fixture.database.owner)).advance(2 * day)
-  for (const id of Object.values(ids)) expect(await standing(id)).toMatchObject({ status: 'pending' })
+  for (const id of Object.values(ids)) expect(await stateOf(id)).toMatchObject({ status: 'pending' })
   await fixture.sibling()
   await eventually(async () => expect(await notAnswered(Object.values(ids))).toBe(0))
   await (await openSandboxClock(fixture.database.owner)).advance(4 * second)

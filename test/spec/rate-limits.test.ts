@@ -7,7 +7,7 @@ import { limits } from '../../src/shared/limits.ts'
 import type { RestAnswer, TestMerchant } from '../kit/app.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// The general limits of requests: decisions, Everywhere (429, its headers, check order).
+// The general limits of requests (429, its headers, the order of the checks; see docs/design/rules.md).
 
 const [writes, reads, perAddress] = [5, 8, 3]
 const fixture = await openFixture({
@@ -23,11 +23,14 @@ async function tokenOf(shop: TestMerchant): Promise<string> {
   return body['data'].token as string
 }
 const fund = 'mutation { sandboxFund(amount: 1) }'
-/** Of what a merchant may, one token may so much. */
+/** The share of a merchant's limit that one token may use. */
 const ofToken = (most: number) => Math.ceil(most * limits.tokenShare)
 const many = <T>(count: number, ask: () => Promise<T>) => Promise.all(Array.from({ length: count }, ask))
 
-/** Asks 40 times at once. @returns who was let in, who was not, and how many may have been by then */
+/**
+ * Asks 40 times at once. @returns the passed and the refused answers, and the most that may have passed by
+ * then
+ */
 async function rush(perSecond: number, ask: () => Promise<RestAnswer>) {
   const begun = performance.now()
   const answers = await many(40, ask)
@@ -37,20 +40,20 @@ async function rush(perSecond: number, ask: () => Promise<RestAnswer>) {
 }
 
 describe('a merchant', () => {
-  test('may write so often in a second, whichever door and token', async () => {
+  test('may write a limited number of times a second, over both APIs and all tokens', async () => {
     const shop = await fixture.merchant()
     const other = await tokenOf(shop)
-    let turn = 0
+    let round = 0
     const { passed, refused, most } = await rush(writes, () => {
-      turn += 1
-      return turn % 2 ? fixture.pay({ token: other }) : fixture.graphql(fund, {}, shop.token)
+      round += 1
+      return round % 2 ? fixture.pay({ token: other }) : fixture.graphql(fund, {}, shop.token)
     })
     expect(passed.length).toBeGreaterThanOrEqual(writes)
     expect(passed.length).toBeLessThanOrEqual(most)
     expect(refused.length).toBe(40 - passed.length)
   })
 
-  test('has less with one token, and is told so; its other tokens go on', async () => {
+  test('has less with one token, and reads so in the headers; its other tokens go on', async () => {
     const shop = await fixture.merchant()
     const other = await tokenOf(shop)
     const { passed, refused, most } = await rush(ofToken(writes), () => fixture.pay(shop))
@@ -74,10 +77,10 @@ describe('a merchant', () => {
 
   test('is counted over all nodes', async () => {
     const [shop, other] = [await fixture.merchant(), await fixture.sibling()]
-    let turn = 0
+    let round = 0
     const { passed, refused, most } = await rush(ofToken(writes), async () => {
-      turn += 1
-      if (turn % 2) return fixture.pay(shop)
+      round += 1
+      if (round % 2) return fixture.pay(shop)
       const { status, headers } = await fetch(`${other}/merchant/api/pay`, {
         method: 'POST',
         headers: { Authorization: `Bearer ${shop.token}` },
@@ -89,21 +92,21 @@ describe('a merchant', () => {
     expect(refused.length).toBe(40 - passed.length)
   })
 
-  test('reads on while it may not write, and its neighbour does not notice', async () => {
+  test('still reads while it may not write, and another merchant is not affected', async () => {
     const [shop, neighbour] = [await fixture.merchant(), await fixture.merchant()]
-    const [storm] = await Promise.all([
+    const [burst] = await Promise.all([
       rush(writes, () => fixture.pay(shop)),
       fixture.paid(neighbour),
       fixture.available(shop),
     ])
-    expect(storm.refused.length).toBeGreaterThan(0)
+    expect(burst.refused.length).toBeGreaterThan(0)
     const list = () => fixture.rest('GET', '/transactions', { token: shop.token })
     const reading = await rush(reads, list)
     expect(reading.passed.length).toBeLessThanOrEqual(reading.most)
     expect(reading.refused.length).toBeGreaterThan(0)
   })
 
-  test('hears 401 and 403 before 429, and 429 before 400; nothing of it is written', async () => {
+  test('gets 401 and 403 before 429, and 429 before 400; nothing is written', async () => {
     const shop = await fixture.merchant()
     const narrow = await fixture.rest('POST', '/auth', {
       headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret },
@@ -111,13 +114,13 @@ describe('a merchant', () => {
     })
     const before = await fixture.rowCounts()
     const wrong = { token: shop.token, body: { amount: 'much' } }
-    const [storm, stranger, lacking] = await Promise.all([
+    const [burst, stranger, lacking] = await Promise.all([
       rush(writes, () => fixture.rest('POST', '/pay', wrong)),
       many(10, () => fixture.rest('POST', '/pay', { ...wrong, token: 'none' })),
       many(10, () => fixture.rest('POST', '/pay', { ...wrong, token: narrow.body['data'].token as string })),
     ])
-    expect(new Set(storm.passed.map(({ status }) => status))).toEqual(new Set([400]))
-    expect(storm.refused.length).toBeGreaterThan(0)
+    expect(new Set(burst.passed.map(({ status }) => status))).toEqual(new Set([400]))
+    expect(burst.refused.length).toBeGreaterThan(0)
     expect(new Set(stranger.map(({ status }) => status))).toEqual(new Set([401]))
     expect(new Set(lacking.map(({ status }) => status))).toEqual(new Set([403]))
     expect(await fixture.rowCounts()).toEqual(before)
@@ -148,7 +151,7 @@ describe('an address', () => {
     fixture.rest('GET', path, { headers: { 'X-Forwarded-For': address } })
   const statuses = (answers: RestAnswer[]) => answers.map(({ status }) => status).toSorted((a, b) => a - b)
 
-  test('may ask a public route so often in a minute; another address and another route may too', async () => {
+  test('may call a public route so often a minute; another address or route has its own count', async () => {
     const answers = await many(perAddress + 2, () => from('198.51.100.1'))
     expect(statuses(answers)).toEqual([404, 404, 404, 429, 429])
     const last = answers.find(({ status }) => status === 429)
@@ -165,38 +168,38 @@ describe('an address', () => {
     expect(await from('2001:db8:7:2::1')).toMatchObject({ status: 404 })
   })
 
-  test('asks GraphQL so often without a token', async () => {
+  test('without a token has a limit over GraphQL', async () => {
     const ask = () => fixture.graphql('{ serviceStatus { status } }')
     expect(statuses(await many(perAddress + 1, ask))).toEqual([200, 200, 200, 429])
   })
 })
 
-test('every answer of a limited route says how many more may come, whatever was wrong', async () => {
+test('every answer of a limited route gives the remaining count, errors included', async () => {
   const shop = await fixture.merchant()
   const headers = { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret }
   const none = await fixture.rest('POST', '/auth', { headers, body: { scopes: ['pay'] } })
   const narrow = none.body['data'].token as string
   const large = { headers, body: { scopes: 'x'.repeat(200_000) } }
-  // Balancers ask for the status without a limit.
+  // Load balancers call the status route without a limit.
   const limited = routes.filter(({ path }) => path !== '/status')
-  const asks = limited.flatMap(({ method, path, hasOwnLimit }) =>
+  const requests = limited.flatMap(({ method, path, hasOwnLimit }) =>
     (hasOwnLimit
       ? [{}, { headers }, { headers, body: '{' }, { headers, body: { scopes: ['none'] } }, large]
       : [{}, { token: 'none' }, { token: narrow }, { token: shop.token }]
     ).map((options) => ({ method, path: path.replace(/\{\w+\}/, '1'), options })),
   )
-  const silent = []
+  const withoutHeaders = []
   const seen = new Set<number>()
-  for (const { method, path, options } of asks) {
+  for (const { method, path, options } of requests) {
     const answer = await fixture.rest(method, path, options)
     seen.add(answer.status)
     const [policy, left] = [answer.headers.get('ratelimit-policy'), answer.headers.get('ratelimit')]
     const named = (text: string | null, form: RegExp) =>
-      text?.split(', ').map((told) => form.exec(told)?.[1] ?? `not ${told}`)
-    const told = named(policy, /^"([\w-]+)";q=\d+;w=\d+$/)
-    if (!told || !isDeepStrictEqual(told, named(left, /^"([\w-]+)";r=\d+;t=\d+$/)))
-      silent.push({ method, path, status: answer.status, policy, left })
+      text?.split(', ').map((part) => form.exec(part)?.[1] ?? `not ${part}`)
+    const found = named(policy, /^"([\w-]+)";q=\d+;w=\d+$/)
+    if (!found || !isDeepStrictEqual(found, named(left, /^"([\w-]+)";r=\d+;t=\d+$/)))
+      withoutHeaders.push({ method, path, status: answer.status, policy, left })
   }
-  expect(silent).toEqual([])
+  expect(withoutHeaders).toEqual([])
   expect([...seen].toSorted((a, b) => a - b)).toEqual(expect.arrayContaining([200, 400, 401, 403, 413]))
 })

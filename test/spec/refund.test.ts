@@ -6,7 +6,7 @@ import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, each, openFixture, perOperator } from '../kit/fixture.ts'
 
-// GraphQL `refundTransaction`. How long it waits is made shorter where it waits in vain.
+// GraphQL `refundTransaction`. The wait for the outcome is shorter where the outcome does not come.
 const wait = vi.hoisted(() => ({ ms: null as number | null }))
 vi.mock(import('../../src/shared/limits.ts'), async (original) => {
   const { limits: real } = await original()
@@ -23,7 +23,7 @@ vi.mock(import('../../src/requests/schedule.ts'), async (original) =>
 
 const fixture = await openFixture()
 
-/** A payment that is paid, by one who pays at once where `body` says nothing else. @returns its id */
+/** A paid payment, of a customer who pays at once unless `body` says otherwise. @returns its id */
 async function paidOff(shop: TestMerchant, body: object = {}): Promise<number> {
   const { transaction_id: id } = await fixture.paid(shop, { customer_phone: customer('00'), ...body })
   await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('success'))
@@ -44,7 +44,7 @@ async function refund(shop: TestMerchant, id: unknown, more: object = {}) {
   return body.data.refundTransaction
 }
 
-/** What a payment says of its refunds. */
+/** The refunds of a payment, as its merchant reads them. */
 async function given(shop: TestMerchant, id: number) {
   const { body } = await fixture.graphql(
     `query ($id: SafeInt!) { transaction(databaseId: $id) {
@@ -56,8 +56,8 @@ async function given(shop: TestMerchant, id: number) {
   return body.data.transaction
 }
 
-test('of all of it: paid to the payer by the same operator, and the payment reversed', async () => {
-  const told = await perOperator(async (operator) => {
+test('of the whole payment goes to the payer by the same operator; the payment is reversed', async () => {
+  const results = await perOperator(async (operator) => {
     const shop = await fixture.merchant()
     const phone = customer('00')
     const id = await paidOff(shop, { payment_method: operator, customer_phone: phone, amount: 3_000 })
@@ -82,10 +82,10 @@ test('of all of it: paid to the payer by the same operator, and the payment reve
     return [await fixture.eventsOf(id), await fixture.eventsOf(answer.databaseId)]
   })
   const events = ['payment_pending', 'payment_received', 'payment_reversed']
-  expect(told).toEqual(each([events, ['deposit_processing', 'deposit_completed']]))
+  expect(results).toEqual(each([events, ['deposit_processing', 'deposit_completed']]))
 })
 
-test('in parts: never more than was paid, and the last part makes it reversed', async () => {
+test('in parts is never more than was paid, and the last part makes the payment reversed', async () => {
   const shop = await fixture.merchant()
   const id = await paidOff(shop, { amount: 5_000 })
   await fixture.fund(shop, 100_000)
@@ -112,7 +112,7 @@ test('in parts: never more than was paid, and the last part makes it reversed', 
   expect(rows).toEqual([{ refunded: true, amount: 5_000 }])
 })
 
-test('ten at once of 60 % each: one', async () => {
+test('ten at once of 60 % each: one is made', async () => {
   const shop = await fixture.merchant()
   const id = await paidOff(shop, { amount: 10_000 })
   await fixture.fund(shop, 1_000_000)
@@ -123,9 +123,9 @@ test('ten at once of 60 % each: one', async () => {
   expect(await given(shop, id)).toMatchObject({ status: 'SUCCESS', refundedAmount: 6_000 })
 })
 
-test('that fails changes nothing, and can be tried again; one under way counts', async () => {
+test('that fails changes nothing, and can be tried again; a running one counts', async () => {
   const shop = await fixture.merchant()
-  // Who answers only when a person says so.
+  // A customer that answers only when the test says so.
   const id = (await fixture.paid(shop, { amount: 5_000 }))['transaction_id'] as number
   await fixture.answer(id, 'confirm')
   await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('success'))
@@ -148,7 +148,7 @@ test('that fails changes nothing, and can be tried again; one under way counts',
   expect(await fixture.available(shop)).toBe(5_000)
 })
 
-test('goes to who paid, where the operator says that it was another number', async () => {
+test('goes to the payer that the operator named, where it is another number', async () => {
   const shop = await fixture.merchant()
   const id = await paidOff(shop, { amount: 2_000, payment_method: 'OperatorD' })
   await fixture.database.owner.query(
@@ -161,7 +161,7 @@ test('goes to who paid, where the operator says that it was another number', asy
 })
 
 describe('is refused', () => {
-  test('below 1,000, but for all that is left', async () => {
+  test('below 1,000, unless it is all that is left', async () => {
     const shop = await fixture.merchant()
     const [small, large] = [await paidOff(shop, { amount: 500 }), await paidOff(shop, { amount: 1_500 })]
     expect(await refund(shop, large, { amount: 999 })).toMatchObject({
@@ -173,7 +173,7 @@ describe('is refused', () => {
     expect(await refund(shop, large, { amount: 500 })).toMatchObject({ status: 'SUCCESS', amount: 500 })
   })
 
-  test("where it is not paid, a deposit, or not the merchant's", async () => {
+  test("of an unpaid payment, of a deposit, or of another merchant's payment", async () => {
     const [shop, neighbour] = [await fixture.merchant(), await fixture.merchant()]
     await fixture.fund(shop, 10_000)
     const { transaction_id: pending } = await fixture.paid(shop)
@@ -187,7 +187,7 @@ describe('is refused', () => {
     expect(await fixture.rowCounts()).toEqual(before)
   })
 
-  test('where the balance does not cover it, or the reference is taken', async () => {
+  test('that the balance does not cover, or with a used reference', async () => {
     const shop = await fixture.merchant()
     const reference = randomUUID()
     const id = await paidOff(shop, { amount: 5_000, reference })

@@ -13,10 +13,10 @@ import { operatorCalls } from '../kit/operator-calls.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer } from '../kit/fixture.ts'
 
-// A restore: the database is put back, what came after the backup is lost, and merchants ask again under the
-// same references. The operators still know everything.
+// A restore: the database is put back, the rows after the backup are lost, and merchants repeat their
+// requests under the same references. The operators still know everything.
 
-/** As `makeMerchant` signs its keys. */
+/** The secret that `makeMerchant` signs its keys with. */
 const environment = { SECRET_KEY: '\u0007'.repeat(32) }
 const simulator = await startSimulator({ port: 0, controlToken })
 afterAll(() => simulator.close())
@@ -49,25 +49,25 @@ async function tokenOf(app: TestApp, { key, secret }: SignedInMerchant): Promise
   return body.data.token as string
 }
 
-/** What a merchant asks for: the same before and after the restore. */
-interface FaultOptions {
+/** A request of a merchant: the same before and after the restore. */
+interface MerchantRequest {
   path: string
   body: Record<string, unknown>
   headers?: Record<string, string>
   settled: string
 }
 
-let wishes = 0
+let requestSets = 0
 
-/** By reference, and where none is given by `Idempotency-Key`. */
-function wishesOf(provider: Provider): FaultOptions[] {
-  wishes += 1
+/** By reference, and without one by `Idempotency-Key`. */
+function requestsOf(provider: Provider): MerchantRequest[] {
+  requestSets += 1
   const to = { payment_method: provider, amount: 1_000 }
-  const key = (name: string) => ({ 'Idempotency-Key': `${name}-${provider}-${wishes}` })
-  const named = (name: string) => ({ reference: `${name}-${provider}-${wishes}` })
+  const key = (name: string) => ({ 'Idempotency-Key': `${name}-${provider}-${requestSets}` })
+  const named = (name: string) => ({ reference: `${name}-${provider}-${requestSets}` })
   const phone = () => customer('00')
   return [
-    // A hosted checkout makes a session for each request: only what was paid there is known.
+    // A hosted checkout makes a session for each request: the operator knows only the paid ones.
     ...(provider === 'OperatorB'
       ? []
       : [
@@ -86,15 +86,15 @@ function wishesOf(provider: Provider): FaultOptions[] {
   ]
 }
 
-async function ask(app: TestApp, token: string, { path, body, headers = {} }: FaultOptions) {
+async function ask(app: TestApp, token: string, { path, body, headers = {} }: MerchantRequest) {
   const answer = await app.rest('POST', path, { token, body, headers })
-  expect({ path, status: answer.status, said: answer.body.message }).toMatchObject({
+  expect({ path, status: answer.status, message: answer.body.message }).toMatchObject({
     status: expect.toSatisfy((status: number) => [200, 201, 202].includes(status)),
   })
   return answer.body.data
 }
 
-/** A batch of four recipients, one per operator, asked for by key alone and processed. */
+/** A batch of four recipients, one per operator, made by key alone and processed. */
 async function payBatch(app: TestApp, token: string, recipients: object[], key: string): Promise<number> {
   const { body } = await app.rest('POST', '/bulk/batches', {
     token,
@@ -106,7 +106,7 @@ async function payBatch(app: TestApp, token: string, recipients: object[], key: 
   return body.data.id as number
 }
 
-/** Until everything of the merchant has its outcome. */
+/** Waits until all payments of the merchant are final. */
 async function untilSettled({ database: { owner } }: TestApp): Promise<void> {
   await eventually(async () => {
     const { rows } = await owner.query<{ status: string; n: number }>(
@@ -124,7 +124,7 @@ async function identities({ database: { owner } }: TestApp): Promise<string[]> {
   return rows.map(({ id }) => id).toSorted()
 }
 
-/** What the operators executed, by their own books: how often, for how much, and the ids asked under. */
+/** The executions by the operators' own books: count, amount and client reference. */
 async function executed() {
   const answer = await fetch(`${simulator.url}/_sim/invariants`, {
     headers: { 'x-control-token': controlToken },
@@ -145,10 +145,10 @@ async function setFault(effect: string, method: 'POST' | 'DELETE'): Promise<void
   expect(answer.ok).toBe(true)
 }
 
-describe('after a restore the same requests', () => {
+describe('after a restore the repeated requests', () => {
   let template: string
   let shop: Shop
-  const asked = providers.flatMap(wishesOf)
+  const asked = providers.flatMap(requestsOf)
   const recipients = providers.map((payment_method) => ({
     name: 'Awa',
     account: customer('00'),
@@ -159,7 +159,7 @@ describe('after a restore the same requests', () => {
 
   async function live(app: TestApp): Promise<void> {
     const token = await tokenOf(app, shop)
-    for (const wish of asked) await ask(app, token, wish)
+    for (const request of asked) await ask(app, token, request)
     await payBatch(app, token, recipients, 'salaries')
     await untilSettled(app)
   }
@@ -172,7 +172,7 @@ describe('after a restore the same requests', () => {
     await lost.close()
   })
 
-  test('are asked under the same identities, and executed once by each operator', async () => {
+  test('have the same identities, and are executed once by each operator', async () => {
     expect(before).toHaveLength(asked.length + 3 * providers.length)
     const app = await restored(template)
     await live(app)
@@ -188,8 +188,8 @@ describe('after a restore the same requests', () => {
   })
 })
 
-describe('what an operator executed before a restore', () => {
-  /** As `restore accept` does: what the operators have and this database does not. */
+describe('a payment that an operator executed before a restore', () => {
+  /** As `restore accept` does: records the payments that the operators have and this database lacks. */
   async function recordOrphans(app: TestApp): Promise<void> {
     const { operators, database } = app.app.services
     const day = new Date().toISOString().slice(0, 10)
@@ -221,15 +221,15 @@ describe('what an operator executed before a restore', () => {
     }
   }
 
-  test('is asked about and never sent, also where no operator recognises duplicates', async () => {
+  test('is queried and never sent, also where no operator recognises duplicates', async () => {
     const { name, shop } = await backup()
-    const asked = providers.flatMap(wishesOf)
+    const asked = providers.flatMap(requestsOf)
     const page = {
       path: '/pay',
       body: {
         payment_method: 'OperatorB',
         amount: 1_000,
-        reference: `page-${wishes}`,
+        reference: `page-${requestSets}`,
         customer_phone: customer('00'),
       },
       settled: 'success',
@@ -237,7 +237,7 @@ describe('what an operator executed before a restore', () => {
     const all = [...asked, page]
     const live = async (app: TestApp) => {
       const token = await tokenOf(app, shop)
-      for (const wish of all) await ask(app, token, wish)
+      for (const request of all) await ask(app, token, request)
     }
     const lost = await restored(name)
     await live(lost)
@@ -245,7 +245,7 @@ describe('what an operator executed before a restore', () => {
     const before = await identities(lost)
     await lost.close()
 
-    // A restored database starts with money out halted: what the backup has waiting does not leave yet.
+    // A restored database starts with money out halted: payments that wait in the backup do not leave yet.
     const copy = await createTestDatabase({ template: name })
     await haltPaymentsOut(copy.database.pool, 'restored')
     await Promise.all([copy.database.close(), copy.owner.end()])

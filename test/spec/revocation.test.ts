@@ -5,7 +5,7 @@ import { eventually } from '../kit/eventually.ts'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
-// Two services on one database, and neither hears the other: their notifications are cut.
+// Two services on one database without notifications from each other: their listeners are cut.
 
 const callers = 64
 let service: TestApp
@@ -22,7 +22,7 @@ afterAll(async () => {
   await service.close()
 })
 
-/** A listener that connects again is cut again. */
+/** Cuts a listener that connects again, too. */
 async function cut(): Promise<void> {
   const { rowCount } = await service.database.owner.query(
     `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -32,9 +32,9 @@ async function cut(): Promise<void> {
 }
 
 interface Asking {
-  /** Resolves once so many answers came to requests that were sent after a moment. */
+  /** Resolves once requests that were sent after a moment have got so many answers. */
   answeredSince(moment: number, count: number): Promise<void>
-  /** Stops asking. @returns the statuses that answered what was sent after a moment */
+  /** Stops asking. @returns the statuses of the answers to requests that were sent after a moment */
   end(moment: number): Promise<Set<number>>
 }
 
@@ -69,7 +69,7 @@ function keepAsking(shop: TestMerchant, path: string, body: (n: number) => objec
   }
 }
 
-/** The promise is a second; and what it takes to notice that. */
+/** The promise is a second; the rest is the time that the test takes to notice it. */
 const noticedMs = 1_500
 const patienceMs = 10_000
 
@@ -159,7 +159,7 @@ test('within a second nothing is read with the old token on either service, and 
   expect(cuts).toBeGreaterThan(2)
 })
 
-test('the old pair opens no door from the moment that its key is regenerated', async () => {
+test('the old pair signs in nowhere from the moment that its key is regenerated', async () => {
   const shop = await service.merchant()
   await regenerate(shop)
   const answers = await Promise.all(

@@ -20,14 +20,14 @@ const start = (scenario: string, parameter?: string, among?: readonly Provider[]
 type Started = Awaited<ReturnType<typeof start>>
 const operatorsOf = (payments: Started) => Object.keys(payments) as Provider[]
 
-/** Where each of the payments stands, for `toEqual(each(…))`. */
+/** The status of each payment, for `toEqual(each(…))`. */
 const statuses = (payments: Started) =>
   perOperator(
     (operator) => fixture.statusOf(shop, payments[operator]?.['transaction_id']),
     operatorsOf(payments),
   )
 
-/** Waits until all stand as said; a payer's question hurries those that are polled. */
+/** Waits until all have this status; a status check makes the query of polled operators due. */
 async function become(payments: Started, status: string): Promise<void> {
   await eventually(async () => {
     await perOperator((operator) => fixture.check(payments[operator]?.['reference']), operatorsOf(payments))
@@ -83,7 +83,7 @@ describe('the customer confirms', () => {
     await become(payments, 'success')
   })
 
-  test('payment_received tells the transaction, its reference and its amount', async () => {
+  test('payment_received carries the transaction, its reference and its amount', async () => {
     const { OperatorA: payment = {} } = await start('00', '00', ['OperatorA'])
     await become({ OperatorA: payment }, 'success')
     const { rows } = await fixture.database.owner.query(
@@ -114,7 +114,7 @@ describe('the customer or the operator refuses', () => {
     ['04', 'limit reached', 'PAYER_LIMIT_REACHED'],
     ['06', 'wrong PIN', 'PAYER_AUTH_FAILED'],
     ['07', 'other session open', 'PAYER_BUSY'],
-  ])('%s %s: taken, then failed for that reason, nothing credited', async (scenario, _what, reason) => {
+  ])('%s %s: accepted, then failed for that reason, nothing credited', async (scenario, _what, reason) => {
     const before = await fixture.available(shop)
     const payments = await start(scenario)
     await become(payments, 'failed')
@@ -129,15 +129,15 @@ describe('the customer or the operator refuses', () => {
   test.each([
     ['03', 'no such wallet', 'PAYER_NOT_FOUND'],
     ['05', 'blocked', 'PAYER_NOT_ALLOWED'],
-  ])('%s %s: 400 where the first answer says so, recorded as failed', async (scenario, _what, reason) => {
+  ])('%s %s: 400 where the first answer refuses, recorded as failed', async (scenario, _what, reason) => {
     const answers = await perOperator(async (operator) => {
       const { status, body } = await fixture.pay(shop, {
         payment_method: operator,
         customer_phone: customer(scenario),
       })
-      const { transaction_id: id, status: said } = body['data']
+      const { transaction_id: id, status: initial } = body['data']
       const { status: stands, response_data: response } = await fixture.record(shop, id)
-      return [status, said, stands, response.failure?.reason]
+      return [status, initial, stands, response.failure?.reason]
     }, prompting)
     expect(answers).toEqual(each([400, 'failed', 'failed', reason], prompting))
   })
@@ -161,7 +161,7 @@ describe('the customer or the operator refuses', () => {
   })
 })
 
-describe('nobody answers', () => {
+describe('the customer does not answer', () => {
   test('10 the prompt expires after 5 min: failed', async () => {
     const payments = await start('10')
     await fixture.advance(4 * minute)
@@ -172,7 +172,7 @@ describe('nobody answers', () => {
     expect(await reasons(payments)).toEqual(each('PAYER_TIMEOUT'))
   })
 
-  test('11 expires at 24 h, after one more question to the operator, and not before', async () => {
+  test('11 expires at 24 h, after one more query to the operator, and not before', async () => {
     const payments = await start('11')
     await fixture.advance(24 * hour - 10 * minute)
     await perOperator((operator) => fixture.check(payments[operator]?.['reference']))
@@ -194,11 +194,11 @@ describe('nobody answers', () => {
     }
   })
 
-  test('11 while the operator is out of reach it is asked, and nothing expires or fails', async () => {
+  test('11 while the operator is out of reach is queried, and nothing expires or fails', async () => {
     const modes = { OperatorA: 'refuse', OperatorC: 'hang', OperatorD: '5xx' } as const
-    // What is paid meanwhile, and what nobody ever answers.
-    const [paid, silent] = [await start('12', '23', prompting), await start('11', '00', prompting)]
-    const all = [paid, silent].flatMap((payments) => Object.values(payments))
+    // Payments that are paid meanwhile, and payments without any answer.
+    const [paid, unanswered] = [await start('12', '23', prompting), await start('11', '00', prompting)]
+    const all = [paid, unanswered].flatMap((payments) => Object.values(payments))
     const due = fixture.app.services.clock.now().getTime() + 25 * hour
     useBounds(limits, { operatorQueryDeadlineMs: 1_000 }, onTestFinished)
     await perOperator(
@@ -207,7 +207,7 @@ describe('nobody answers', () => {
     )
     try {
       await fixture.advance(25 * hour)
-      // Asked after its end, and left without an answer that tells.
+      // Queried after its expiry, without a usable answer.
       const asked = () =>
         perOperator(async (operator) => {
           const seen = (await fixture.seen(operator)).filter(({ at }) => Date.parse(at) >= due)
@@ -225,12 +225,12 @@ describe('nobody answers', () => {
       await perOperator((operator) => fixture.outage(operator, 'none'), prompting)
     }
     await fixture.advance(2 * minute)
-    await become(silent, 'expired')
+    await become(unanswered, 'expired')
     await become(paid, 'success')
   })
 })
 
-describe('late money is real', () => {
+describe('late money counts', () => {
   test('12 confirms after 25 h: expired, then success, late, credited once', async () => {
     const before = await fixture.available(shop)
     const payments = await start('12')
@@ -239,7 +239,7 @@ describe('late money is real', () => {
     expect(await fixture.available(shop)).toBe(before)
 
     await fixture.advance(hour)
-    // A callback, or the hourly question, brings it; whoever paid need not ask.
+    // A callback, or the hourly query, brings it without a status check by the payer.
     await eventually(async () => expect(await statuses(payments)).toEqual(each('success')))
     await fixture.advance(2 * hour)
     for (const { transaction_id: id, reference } of Object.values(payments)) {
@@ -271,7 +271,7 @@ describe('late money is real', () => {
   })
 })
 
-test('the operators’ own books add up, and hold every franc that was credited', async () => {
+test('the operators’ own books add up, and hold every credited franc', async () => {
   const response = await fetch(`${fixture.simulator.url}/_sim/invariants`, {
     headers: { 'x-control-token': fixture.controlToken },
   })

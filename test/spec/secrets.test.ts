@@ -7,8 +7,8 @@ import { openMasterSecret } from '../../src/identity/secrets.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { admin, call, type Home, newHome, type Running, signIn, startProgram } from '../kit/program.ts'
 
-// Nothing that was issued, sealed or given to us lies in the database, the log or an answer in a form that
-// opens anything. The service runs as a program and logs all that it can.
+// No credential that we issued, encrypted or were given appears in the database, the log or an answer in a
+// usable form. The service runs as a program and logs all that it can.
 
 let db: TestDatabase
 let home: Home
@@ -38,7 +38,7 @@ async function dump(): Promise<string> {
   return tables.flatMap((table) => table.rows.map(({ row }) => row)).join('\n')
 }
 
-/** A secret in each writing in which it could lie somewhere. */
+/** The forms of a secret in which it could appear in a text. */
 function writings(secret: string | Buffer): string[] {
   const bytes = Buffer.from(secret)
   return [
@@ -49,11 +49,11 @@ function writings(secret: string | Buffer): string[] {
   ]
 }
 
-test('no secret and no token lies in the database, in the log or in an answer', async () => {
+test('no secret and no token appears in the database, in the log or in an answer', async () => {
   const [, firstKey = '', firstSecret = ''] = /(mk_\w+)[\s\S]*?(ms_\w+)/.exec(service.screen) ?? []
   const made = JSON.parse((await admin(home, 'merchant', 'create', '--name', 'Shop', '--json')).stdout)
   const answers: unknown[] = []
-  const say = async (...given: Parameters<typeof call>) => answers.push(await call(...given))
+  const request = async (...given: Parameters<typeof call>) => answers.push(await call(...given))
   const first = await signIn(home, firstKey, firstSecret)
   const keyed = { 'X-API-Key': made.api_key, 'X-API-Secret': made.api_secret, 'Idempotency-Key': 'sign-in' }
   const second = (await call(home, 'POST', '/auth', keyed)).body['data'].token as string
@@ -61,21 +61,21 @@ test('no secret and no token lies in the database, in the log or in an answer', 
 
   const payment = { amount: 500, customer_phone: '70000000', payment_method: 'OperatorA', description: 'x' }
   for (const payment_method of ['OperatorA', 'OperatorB', 'OperatorC', 'OperatorD'])
-    await say(
+    await request(
       home,
       'POST',
       '/pay',
       { ...first, 'Idempotency-Key': payment_method },
       { ...payment, payment_method },
     )
-  // Whoever errs sends what is secret to the wrong place, or almost right.
-  await say(home, 'POST', '/auth', { 'X-API-Key': made.api_key, 'X-API-Secret': `${made.api_secret}x` })
-  await say(home, 'POST', '/auth', { 'X-API-Key': made.api_secret, 'X-API-Secret': made.api_key })
-  await say(home, 'POST', '/auth', keyed, { scopes: ['nothing'] })
-  await say(home, 'GET', '/balance', { Authorization: `Bearer ${token}x` })
-  await say(home, 'GET', '/balance', { Authorization: `Basic ${token}` })
-  await say(home, 'GET', `/transactions?reference=${token.slice(0, 40)}`, first)
-  await say(home, 'GET', `/nothing?token=${second}`)
+  // A caller by mistake sends a secret in the wrong place, or almost right.
+  await request(home, 'POST', '/auth', { 'X-API-Key': made.api_key, 'X-API-Secret': `${made.api_secret}x` })
+  await request(home, 'POST', '/auth', { 'X-API-Key': made.api_secret, 'X-API-Secret': made.api_key })
+  await request(home, 'POST', '/auth', keyed, { scopes: ['nothing'] })
+  await request(home, 'GET', '/balance', { Authorization: `Bearer ${token}x` })
+  await request(home, 'GET', '/balance', { Authorization: `Basic ${token}` })
+  await request(home, 'GET', `/transactions?reference=${token.slice(0, 40)}`, first)
+  await request(home, 'GET', `/nothing?token=${second}`)
   const graphql = await fetch(`${home.url}/graphql`, {
     method: 'POST',
     headers: { ...first, 'Content-Type': 'application/json' },
@@ -86,12 +86,12 @@ test('no secret and no token lies in the database, in the log or in an answer', 
   })
   answers.push(await graphql.text())
 
-  // What breaks on our side is logged with all that is known of it.
+  // A failure of ours is logged with all its details.
   for (const table of ['api_key', 'transaction']) {
     await db.owner.query(`ALTER TABLE ${table} RENAME TO away`)
-    await say(home, 'POST', '/auth', keyed)
-    await say(home, 'GET', '/transactions', first)
-    await say(home, 'POST', '/pay', first, payment)
+    await request(home, 'POST', '/auth', keyed)
+    await request(home, 'GET', '/transactions', first)
+    await request(home, 'POST', '/pay', first, payment)
     await db.owner.query(`ALTER TABLE away RENAME TO ${table}`)
   }
 
@@ -106,15 +106,15 @@ test('no secret and no token lies in the database, in the log or in an answer', 
     'the tokens': [token, second].flatMap((each) => [each, ...writings(each.split('.')[2] ?? '')]),
     'the master secret': [...writings(file), ...writings(Buffer.from(file, 'base64url'))],
     'the signing key': [...writings(der), ...writings(Buffer.from(scalar, 'base64url'))],
-    'what the operators gave us': ['sandbox-secret-', 'sandbox-key-', 'sandbox-webhook-secret-'],
+    'the credentials of the operators': ['sandbox-secret-', 'sandbox-key-', 'sandbox-webhook-secret-'],
   }
-  const places = { database: await dump(), log: service.errors(), answers: JSON.stringify(answers) }
-  expect(places.log.split('relation ').length).toBeGreaterThan(3)
-  for (const [place, text] of Object.entries(places)) {
+  const texts = { database: await dump(), log: service.errors(), answers: JSON.stringify(answers) }
+  expect(texts.log.split('relation ').length).toBeGreaterThan(3)
+  for (const [source, text] of Object.entries(texts)) {
     expect(text.length).toBeGreaterThan(1_000)
     const found = Object.entries(secrets).filter(([, written]) => written.some((each) => text.includes(each)))
-    expect({ place, found: found.map(([name]) => name) }).toEqual({ place, found: [] })
+    expect({ source, found: found.map(([name]) => name) }).toEqual({ source, found: [] })
   }
-  // The scan sees what is there: the public halves are.
-  expect(places.database).toContain(made.api_key)
+  // The scan works: it finds the public halves.
+  expect(texts.database).toContain(made.api_key)
 }, 40_000)

@@ -9,11 +9,10 @@ import { eventually } from '../kit/eventually.ts'
 import { openFixture } from '../kit/fixture.ts'
 import { useBounds } from '../kit/use-bounds.ts'
 
-// Every kind of `security_alert` (see docs/design/events.md#alerts), each by the way on which it comes
-// about. A webhook brings them: what it gets is what a merchant hears. Callers come from the address that a
-// proxy names.
+// Every kind of `security_alert` (see docs/design/events.md#alerts), each caused by the real action and read
+// from the merchant's webhook. The trusted proxy names the address of each caller.
 
-// What a hash takes is of `passwords.test.ts`.
+// `passwords.test.ts` tests the cost of a password hash.
 useBounds(passwordBounds, { memoryKib: 64, passes: 1 })
 
 const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1', WEBHOOK_DISABLE_AFTER: '1' })
@@ -30,7 +29,7 @@ async function alertsOf({ merchantId }: TestMerchant): Promise<Record<string, un
   )
   return rows.map(({ data }) => data)
 }
-/** Exactly this is told, or will be in a moment. */
+/** Waits until the shop has exactly these alerts. */
 async function expectAlerts(shop: TestMerchant, alerts: object[]): Promise<void> {
   await eventually(async () => expect(await alertsOf(shop)).toMatchObject(alerts))
 }
@@ -68,7 +67,7 @@ async function closeTo(shop: TestMerchant): Promise<void> {
   expect(answer.status).toBe(200)
 }
 
-test('whitelist_changed and ip_blocked: a sign-in from elsewhere is told once, as a token is', async () => {
+test('whitelist_changed and ip_blocked: a sign-in from elsewhere raises one, as a token does', async () => {
   const shop = await fixture.merchant()
   const member = await memberOf(shop, 'finance')
   await closeTo(shop)
@@ -80,21 +79,21 @@ test('whitelist_changed and ip_blocked: a sign-in from elsewhere is told once, a
     { kind: 'ip_blocked', ip: '203.0.113.9', message: expect.stringContaining('203.0.113.9') },
   ]
   await expectAlerts(shop, alerts)
-  // Who lacks the password has shown nothing worth telling, and who was turned away need not wait.
+  // A wrong password raises no alert, and a blocked caller need not wait.
   expect(await signIn(member.email, 'wrong', { 'X-Forwarded-For': '203.0.113.10' })).toBe(
     'CredentialsRejectedError',
   )
   await owner.query('DELETE FROM sign_in_wait')
   expect(await signIn(member.email, password, home)).toBe('SignedIn')
   const balance = { token: shop.token, headers: { 'X-Forwarded-For': '203.0.113.11' } }
-  // The whitelist holds within a second.
+  // The whitelist takes effect within a second.
   await eventually(async () =>
     expect(await fixture.rest('GET', '/balance', balance)).toMatchObject({ status: 403 }),
   )
   await expectAlerts(shop, [...alerts, { kind: 'ip_blocked', ip: '203.0.113.11' }])
 })
 
-test('ip_blocked: an invitation that is accepted from elsewhere is told, and stays good', async () => {
+test('ip_blocked: an invitation that is accepted from elsewhere raises one, and stays valid', async () => {
   const shop = await fixture.merchant()
   await closeTo(shop)
   const invited = { name: 'Awa', email: 'awa@shop.test', role: 'owner' } as const
@@ -126,7 +125,7 @@ test('key_regenerated', async () => {
   await expectAlerts(shop, [{ kind: 'key_regenerated', ip: '127.0.0.1' }])
 })
 
-test('role_raised reaches a webhook; one that fails is webhook_disabled', async () => {
+test('role_raised reaches a webhook; an endpoint that fails is reported by webhook_disabled', async () => {
   const shop = await fixture.merchant()
   const receiver = await receive(() => 500)
   const wanted = { url: receiver.url, events: ['security_alert'] }
@@ -144,7 +143,7 @@ test('role_raised reaches a webhook; one that fails is webhook_disabled', async 
   expect(await alertsOf(shop)).toHaveLength(2)
 })
 
-test('a member hears by letter of a sign-in from a new address, three times in an hour at most', async () => {
+test('a member gets an email about a sign-in from a new address, at most three an hour', async () => {
   const shop = await fixture.merchant('Chez Awa')
   const { email } = await memberOf(shop, 'finance')
   const letters = async () => {

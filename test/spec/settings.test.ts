@@ -6,7 +6,7 @@ import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { openFixture } from '../kit/fixture.ts'
 
-// Settings (see docs/design/rules.md#settings). Callers come from the address that a trusted proxy names.
+// Settings (see docs/design/rules.md#settings). The trusted proxy names the address of each caller.
 const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
 const shop = await fixture.merchant('Chez Awa')
 
@@ -37,7 +37,7 @@ describe('GET and PUT /settings', () => {
     locale: 'fr',
   }
 
-  test('only what is sent changes, and GraphQL says the same', async () => {
+  test('only the given fields change, and GraphQL shows the same', async () => {
     expect(await settingsOf(shop)).toEqual(defaults)
     const changed = { notification_email: 'Awa@shop.test', approval_threshold: 250_000, locale: 'en' }
     const { status, body } = await put({ ...changed, unknown: 1 })
@@ -111,7 +111,7 @@ describe('GET and PUT /settings', () => {
   })
 })
 
-describe('who may loosen approvals', () => {
+describe('a change of approvals', () => {
   const asked = { payouts_require_approval: true, approval_threshold: 5_000, approvals_required: 2 }
   const looser = [
     { payouts_require_approval: false },
@@ -119,9 +119,9 @@ describe('who may loosen approvals', () => {
     { approvals_required: 1 },
   ]
 
-  test('an API key asks for them and for more of them, and never for less', async () => {
+  test('by an API key can require them and more of them, and never fewer', async () => {
     const merchant = await fixture.merchant()
-    // While none are asked for, nothing is loosened.
+    // While none are required, no change loosens them.
     for (const change of [{ approvals_required: 3, approval_threshold: 9_000 }, asked]) {
       expect(await put(change, merchant)).toMatchObject({ status: 200 })
     }
@@ -141,18 +141,23 @@ describe('who may loosen approvals', () => {
     }
   })
 
-  test.each(['owner', 'admin'] as const)('an %s asks for it, and others decide', async (role) => {
-    const merchant = await fixture.merchant()
-    const person = await makeMember(fixture.app.services.access, merchant.merchantId, role)
-    await put(asked, merchant)
-    const all = Object.assign({}, ...looser) as object
-    expect(await put({ ...all, locale: 'en' }, person)).toMatchObject({
-      status: 202,
-      body: { data: { ...asked, locale: 'en', pending_change: { ...all, team_member_id: person.memberId } } },
-    })
-  })
+  test.each(['owner', 'admin'] as const)(
+    'that %s requests waits for the decision of others',
+    async (role) => {
+      const merchant = await fixture.merchant()
+      const person = await makeMember(fixture.app.services.access, merchant.merchantId, role)
+      await put(asked, merchant)
+      const all = Object.assign({}, ...looser) as object
+      expect(await put({ ...all, locale: 'en' }, person)).toMatchObject({
+        status: 202,
+        body: {
+          data: { ...asked, locale: 'en', pending_change: { ...all, team_member_id: person.memberId } },
+        },
+      })
+    },
+  )
 
-  test('of two at once none passes the other: what it loosens is judged as it stands', async () => {
+  test('is decided against the current settings: of two at once none passes the other', async () => {
     const merchant = await fixture.merchant()
     const answers = await Promise.all([
       put({ payouts_require_approval: true }, merchant),
@@ -178,19 +183,19 @@ describe('the whitelist', () => {
     '::ffff:192.0.2.7/64',
     'example.com',
     '192.0.2.7:80',
-  ])('400 the entry %j, named by its place', async (entry) => {
+  ])('400 the entry %j, named by its index', async (entry) => {
     const { status, body } = await put({ ip_whitelist: ['192.0.2.7', entry] })
     expect({ status, field: body['errors']?.[0].field }).toEqual({ status: 400, field: 'ip_whitelist[1]' })
   })
 
-  test('entries have one spelling, and each stands there once', async () => {
+  test('entries have one notation, and each appears once', async () => {
     const merchant = await fixture.merchant()
     const written = ['192.0.2.0/24', ' 198.51.100.4/32', '::ffff:192.0.2.0/120', '2001:DB8:0:0::/32']
     const { body } = await put({ ip_whitelist: written }, merchant)
     expect(body['data'].ip_whitelist).toEqual(['192.0.2.0/24', '198.51.100.4', '2001:db8::/32'])
   })
 
-  test('400 one that would shut out the caller; whoever wrote it is still in', async () => {
+  test('400 a list that would shut out the caller; the caller still gets in', async () => {
     for (const list of [['198.51.100.4'], ['198.51.100.0/24', '2001:db8::/32']]) {
       const { status, body } = await put({ ip_whitelist: list })
       expect({ status, message: body['message'] }).toEqual({
@@ -201,7 +206,7 @@ describe('the whitelist', () => {
     expect(await settingsOf(shop)).toMatchObject({ ip_whitelist: [] })
   })
 
-  test('within a second it holds for every door of every node, and the log tells of it', async () => {
+  test('within a second it holds for every protocol of every node, and the log gets an event', async () => {
     const merchant = await fixture.merchant()
     const other = await fixture.sibling()
     const ended = socketEnd(other, merchant)
@@ -230,7 +235,7 @@ describe('the whitelist', () => {
     expect((await fixture.rest('POST', '/auth', { headers: { ...pair, ...home } })).status).toBe(200)
     expect((await fixture.rest('GET', '/balance', { token, headers: home })).status).toBe(200)
 
-    // However often it comes, and to which node: one address is told of once.
+    // One address raises one alert, however often it comes, and to any node.
     await eventually(async () =>
       expect(await alertsOf(merchant)).toEqual([
         {
@@ -243,7 +248,7 @@ describe('the whitelist', () => {
     )
   })
 
-  test('of many addresses ten are told', async () => {
+  test('of many addresses ten raise an alert', async () => {
     const merchant = await fixture.merchant()
     const { blocked } = fixture.app.services.access
     for (let n = 0; n < 30; n += 1) blocked.record(merchant.merchantId, `198.51.100.${n}`)
@@ -258,7 +263,7 @@ describe('the whitelist', () => {
   })
 })
 
-/** A live stream that comes from an address which is not on the whitelist. */
+/** A live stream from an address which is not on the whitelist. */
 function socketEnd(url: string, { token }: TestMerchant) {
   let open = false
   const code = new Promise<number>((resolve) => {

@@ -10,9 +10,9 @@ import { openFixture } from '../kit/fixture.ts'
 import { useBounds } from '../kit/use-bounds.ts'
 
 // Failed sign-ins are counted by account and address, so that a stranger who knows an e-mail address does not
-// keep its owner out. Callers come from the address that a proxy names; time passes in the rows.
+// keep its owner out. The proxy names the address of each caller; the test moves the times in the rows.
 
-// What a hash takes is of `passwords.test.ts`.
+// `passwords.test.ts` tests the cost of a password hash.
 useBounds(passwordBounds, { memoryKib: 64, passes: 1 })
 
 const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
@@ -20,7 +20,7 @@ const { owner } = fixture.database
 const { access } = fixture.app.services
 const password = 'le soleil de Bamako'
 const home = '192.0.2.7'
-const thief = '203.0.113.9'
+const attacker = '203.0.113.9'
 const day = 24 * 60 * 60_000
 const strangers = (count: number, from = 1) =>
   Array.from({ length: count }, (_, n) => `198.51.${Math.floor((from + n) / 250)}.${(from + n) % 250}`)
@@ -35,7 +35,7 @@ interface Owner {
   shop: TestMerchant
 }
 
-/** A member with a password, who signed in from `home` if anywhere. */
+/** A member with a password, who signed in from `home`, or nowhere. */
 async function member(from: string | null = home): Promise<Owner> {
   const shop = await fixture.merchant()
   const { memberId } = await makeMember(access, shop.merchantId, 'owner')
@@ -80,7 +80,7 @@ const isIn = { memberId: expect.any(Number) }
 const rejected = { code: 'CREDENTIALS_REJECTED' }
 const waits = { code: 'RATE_LIMITED' }
 
-/** Time passes for the counts. */
+/** Moves the counts into the past. */
 const pass = (ms: number) =>
   owner.query(`UPDATE sign_in_wait SET until = until - $1 * interval '1 millisecond'`, [ms])
 
@@ -91,39 +91,39 @@ const codesOf = (answers: readonly Record<string, unknown>[]) => {
 }
 
 describe('a stranger who knows an e-mail address', () => {
-  test('tries 6 times a second for 45 s: the owner is let in, the stranger hardly judged', async () => {
+  test('tries 6 times a second for 45 s: the owner is let in, few of these tries are checked', async () => {
     const { email } = await member()
     const guesses = []
     const entries = []
     for (let tick = 0; tick < 45 * 6; tick += 1) {
-      guesses.push(await signIn(email, 'wrong', thief))
+      guesses.push(await signIn(email, 'wrong', attacker))
       if (tick % 15 === 0) entries.push(await signIn(email, password, home))
       await pass(1_000 / 6)
     }
     expect(codesOf(entries)).toEqual({ LET_IN: 18 })
-    // Six where no time passes but that of the counts; each further one takes a minute and more.
-    const { CREDENTIALS_REJECTED: judged } = codesOf(guesses)
-    expect(judged).toBeGreaterThanOrEqual(6)
-    expect(judged).toBeLessThan(9)
+    // Six in the simulated time; real time adds one for each minute that it takes.
+    const { CREDENTIALS_REJECTED: checked } = codesOf(guesses)
+    expect(checked).toBeGreaterThanOrEqual(6)
+    expect(checked).toBeLessThan(9)
   })
 
-  test('does not keep the owner out of a place where the owner never was', async () => {
+  test('does not keep the owner out at an address where the owner never was', async () => {
     const { email } = await member(null)
-    expect(await signIn(email, 'wrong', thief)).toMatchObject(rejected)
-    expect(await signIn(email, password, thief)).toMatchObject(waits)
+    expect(await signIn(email, 'wrong', attacker)).toMatchObject(rejected)
+    expect(await signIn(email, password, attacker)).toMatchObject(waits)
     expect(await signIn(email, password, home)).toMatchObject(isIn)
   })
 
   test('has 105 guesses on the first day from one address', async () => {
     const { email } = await member()
-    let judged = 0
-    for (let atMs = 0; atMs < day; judged += 1) {
-      expect(await signIn(email, 'wrong', thief)).toMatchObject(rejected)
-      const { retryAfter } = (await signIn(email, 'wrong', thief)) as { retryAfter: number }
+    let checked = 0
+    for (let atMs = 0; atMs < day; checked += 1) {
+      expect(await signIn(email, 'wrong', attacker)).toMatchObject(rejected)
+      const { retryAfter } = (await signIn(email, 'wrong', attacker)) as { retryAfter: number }
       atMs += retryAfter * 1_000
       await pass(retryAfter * 1_000)
     }
-    expect(judged).toBe(105)
+    expect(checked).toBe(105)
   })
 
   test.each([
@@ -131,7 +131,7 @@ describe('a stranger who knows an e-mail address', () => {
     ['of nobody', false],
   ])('has 100 guesses an hour from all addresses together, at an account %s', async (_whose, isMember) => {
     const { email } = isMember ? await member() : { email: 'nobody-there@shop.test' }
-    expect(await signIn(email, 'wrong', thief)).toMatchObject(rejected)
+    expect(await signIn(email, 'wrong', attacker)).toMatchObject(rejected)
     // All but three of the hour.
     await owner.query(`UPDATE sign_in_wait SET failures = $1 WHERE name LIKE 'account %'`, [
       limits.signInAccountFailuresMax - 3,
@@ -142,7 +142,7 @@ describe('a stranger who knows an e-mail address', () => {
     expect(refused?.['message']).toMatch(/^Too many failed attempts. Wait \d+ seconds\.$/)
     expect(Number(refused?.['retryAfter'])).toBeGreaterThan(3_500)
     expect(await signIn(email, password, '198.51.100.1')).toMatchObject(waits)
-    // A refusal counts as nothing: the address tries other accounts as before.
+    // A refusal is not counted: the address tries other accounts as before.
     const { rows } = await owner.query(
       `SELECT FROM sign_in_wait WHERE name = 'address 198.51.100.1' AND failures > 0`,
     )
@@ -152,9 +152,9 @@ describe('a stranger who knows an e-mail address', () => {
     expect(await signIn(email, 'wrong', '198.51.100.2')).toMatchObject(rejected)
   })
 
-  test('finds the hour as it was after the owner signed in', async () => {
+  test('finds the count of the hour unchanged after the owner signed in', async () => {
     const { email } = await member()
-    expect(await signIn(email, 'wrong', thief)).toMatchObject(rejected)
+    expect(await signIn(email, 'wrong', attacker)).toMatchObject(rejected)
     await owner.query(`UPDATE sign_in_wait SET failures = $1 WHERE name LIKE 'account %'`, [
       limits.signInAccountFailuresMax,
     ])
@@ -162,7 +162,7 @@ describe('a stranger who knows an e-mail address', () => {
     expect(await signIn(email, 'wrong', '198.51.100.1')).toMatchObject(waits)
   })
 
-  test('is told of once, also where no address fails often', async () => {
+  test('raises one alert, also where no address fails often', async () => {
     const { email, shop } = await member()
     for (const from of strangers(limits.signInAlertFailures + 2)) await signIn(email, 'wrong', from)
     const { rows } = await owner.query<{ data: object }>(
@@ -192,9 +192,9 @@ describe('an address from which the member signed in', () => {
     expect(await signIn(email, password, home)).toMatchObject(isIn)
   })
 
-  test('of IPv6 is the 64 bits of its network', async () => {
+  test('of IPv6 is its network of 64 bits', async () => {
     const { email } = await member('2001:db8:1:2::1')
-    await signIn(email, 'wrong', thief)
+    await signIn(email, 'wrong', attacker)
     await owner.query('UPDATE sign_in_wait SET failures = 100')
     expect(await signIn(email, password, '2001:db8:1:2:ffff::9')).toMatchObject(isIn)
     expect(await signIn(email, password, '2001:db8:1:3::1')).toMatchObject(waits)
@@ -218,10 +218,10 @@ test('codes of the second factor: 10 an hour from all new addresses; known ones 
   expect(await signIn(email, password, home, totpCode(key, step() + 1n))).toMatchObject({ memberId })
 })
 
-describe('a letter for a new password', () => {
+describe('an email for a new password', () => {
   test('makes the address where it is used the only known one, and strangers go on waiting', async () => {
     const { email, memberId } = await member()
-    await signIn(email, 'wrong', thief)
+    await signIn(email, 'wrong', attacker)
     await owner.query(
       `UPDATE sign_in_wait SET failures = 100, until = now() + interval '10 minutes' WHERE failures > 0`,
     )
@@ -238,7 +238,7 @@ describe('a letter for a new password', () => {
       __typename: 'Acknowledgement',
     })
     expect(await signIn(email, chosen, here)).toMatchObject(isIn)
-    expect(await signIn(email, chosen, thief)).toMatchObject(waits)
+    expect(await signIn(email, chosen, attacker)).toMatchObject(waits)
     const { rows } = await owner.query<{ known: number }>(
       'SELECT count(*)::int AS known FROM sign_in_address',
     )
@@ -247,7 +247,7 @@ describe('a letter for a new password', () => {
     expect((after.rows[0]?.known ?? 0) - (rows[0]?.known ?? 0)).toBe(1)
   })
 
-  test('can be asked for from a known address while a stranger asks for it', async () => {
+  test('can be requested from a known address while a stranger requests it', async () => {
     const { email } = await member()
     const asked = await Promise.all(strangers(6).map((from) => requestReset(email, from)))
     expect(codesOf(asked)).toEqual({ LET_IN: limits.resetsPerAccountMax, RATE_LIMITED: 3 })

@@ -9,7 +9,7 @@ import { fromBase32 } from '../kit/base32.ts'
 import { type MailServer, startMailServer } from '../kit/mail-server.ts'
 import { useBounds } from '../kit/use-bounds.ts'
 
-// What a hash takes is of `passwords.test.ts`.
+// `passwords.test.ts` tests the cost of a password hash.
 useBounds(passwordBounds, { memoryKib: 64, passes: 1 })
 
 let mail: MailServer
@@ -32,8 +32,8 @@ const tooEasy = {
 }
 let people = 0
 
-/** What a letter to somebody proves: it stands behind the `#` of its link. */
-async function proofFor(address: string, subject: RegExp): Promise<string> {
+/** The token in an email to an address: it stands behind the `#` of its link. */
+async function emailTokenFor(address: string, subject: RegExp): Promise<string> {
   const find = () =>
     mail.mails
       .filter(({ to }) => to === address)
@@ -50,7 +50,7 @@ async function invited(role: string): Promise<{ email: string; token: string }> 
   expect(await service.rest('POST', '/team/invite', { token: shop.token, body })).toMatchObject({
     status: 201,
   })
-  return { email, token: await proofFor(email, /Invitation/) }
+  return { email, token: await emailTokenFor(email, /Invitation/) }
 }
 
 const signedInFields =
@@ -88,10 +88,10 @@ const alive = async (token: string) => (await service.rest('GET', '/transactions
 async function dead(token: string): Promise<void> {
   await eventually(async () => expect(await alive(token)).toBe(401), 1_000)
 }
-/** What answers are, in one order. */
+/** The types of answers, sorted. */
 const kinds = (answers: readonly { __typename: string }[]) =>
   answers.map(({ __typename }) => __typename).toSorted()
-/** Nobody waits in a test. */
+/** Removes all waits, so that no sign-in of a test waits. */
 const forgive = () => service.database.owner.query('DELETE FROM sign_in_wait')
 const eventsOf = async (memberId: number) => {
   const { rows } = await service.database.owner.query<{ type: string; data: { kind?: string } }>(
@@ -101,7 +101,7 @@ const eventsOf = async (memberId: number) => {
   return rows
 }
 
-test('an invitation is a letter in French, accepted once; then signing in works', async () => {
+test('an invitation is an email in French, accepted once; then signing in works', async () => {
   const { email, token } = await invited('viewer')
   const message = readEmail(mail.mails.find(({ to }) => to === email)?.data ?? '')
   expect(message).toMatchObject({ subject: 'Invitation : Épicerie', to: expect.stringContaining(email) })
@@ -117,20 +117,23 @@ test('an invitation is a letter in French, accepted once; then signing in works'
   expect(await alive(member.token)).toBe(200)
   const me = await service.graphql('{ me { scopes member { email role } } }', {}, member.token)
   expect(me.body['data'].me).toMatchObject({ member: { email, role: 'VIEWER' } })
-  const told = { type: 'team_login', data: { team_member_id: member.memberId, email, ip: '127.0.0.1' } }
+  const signInEvent = {
+    type: 'team_login',
+    data: { team_member_id: member.memberId, email, ip: '127.0.0.1' },
+  }
   const entered = { type: 'security_alert', data: expect.objectContaining({ kind: 'member_joined' }) }
-  expect(await eventsOf(member.memberId)).toEqual([entered, told, told])
+  expect(await eventsOf(member.memberId)).toEqual([entered, signInEvent, signInEvent])
   const { rows } = await service.database.owner.query('SELECT FROM mail WHERE encrypted IS NOT NULL')
   expect(rows).toHaveLength(0)
 })
 
-test('a letter that the mail server turns away is sent again', async () => {
+test('an email that the mail server rejects is sent again', async () => {
   mail.turnAway = 1
   await invited('viewer')
   expect(mail.turnAway).toBe(0)
 })
 
-test('an invitation of another day is refused', async () => {
+test('an expired invitation is refused', async () => {
   const { email, token } = await invited('viewer')
   await service.database.owner.query(
     `UPDATE member_secret SET invitation_expires_at = now() - interval '1 second'
@@ -140,12 +143,12 @@ test('an invitation of another day is refused', async () => {
   expect(await accept({ token, password })).toMatchObject({ code: 'INVALID_INPUT' })
 })
 
-test('an unknown address, a wrong password, a removed and an invited member hear the same', async () => {
+test('an unknown address, a wrong password, a removed and an invited member get one answer', async () => {
   const { email } = await joined()
   const removed = await joined()
   await service.rest('DELETE', `/team/${removed.memberId}`, { token: shop.token })
   const waiting = await invited('viewer')
-  const heard = []
+  const refused = []
   for (const input of [
     { email, password: 'wrong' },
     { email: 'nobody@shop.test', password },
@@ -154,13 +157,13 @@ test('an unknown address, a wrong password, a removed and an invited member hear
     { email, password, merchantId: shop.merchantId + 1_000 },
   ]) {
     await forgive()
-    heard.push(await signIn(input))
+    refused.push(await signIn(input))
   }
-  expect(heard[0]).toMatchObject({ code: 'CREDENTIALS_REJECTED' })
-  expect(new Set(heard.map((answer) => JSON.stringify(answer))).size).toBe(1)
+  expect(refused[0]).toMatchObject({ code: 'CREDENTIALS_REJECTED' })
+  expect(new Set(refused.map((answer) => JSON.stringify(answer))).size).toBe(1)
 })
 
-test('of 10 guesses at once one is judged; each failure doubles the wait, known or not', async () => {
+test('of 10 guesses at once one is checked; each failure doubles the wait, known or not', async () => {
   const { email } = await joined()
   for (const address of [email, 'nobody-at-all@shop.test']) {
     await forgive()
@@ -183,7 +186,7 @@ test('of 10 guesses at once one is judged; each failure doubles the wait, known 
   expect(await signIn({ email, password })).toMatchObject({ __typename: 'SignedIn' })
 })
 
-test('the 10th failure in a row is told to the merchant, once; a success begins anew', async () => {
+test('the 10th failure in a row raises one alert; a success resets the count', async () => {
   const { email, memberId } = await joined()
   const alerts = async () =>
     (await eventsOf(memberId)).filter(
@@ -205,7 +208,7 @@ test('the 10th failure in a row is told to the merchant, once; a success begins 
   expect(rows).toHaveLength(0)
 })
 
-test('an address may fail ten times for nothing, whatever accounts it tries; then it waits too', async () => {
+test('an address may fail ten times without a wait, for any accounts; then it waits too', async () => {
   await forgive()
   for (let n = 1; n <= limits.signInAddressFailuresFree; n += 1) {
     expect(await signIn({ email: `guess${n}@shop.test`, password })).toMatchObject({
@@ -217,12 +220,12 @@ test('an address may fail ten times for nothing, whatever accounts it tries; the
   await forgive()
 })
 
-test('a new password by letter: once, sessions end, and no answer tells of an address', async () => {
+test('a new password by email: once, sessions end, and no answer reveals an address', async () => {
   const { email, token } = await joined()
   const unknown = await requestReset({ email: 'nobody-here@shop.test' })
   expect(await requestReset({ email })).toEqual(unknown)
   expect(unknown).toEqual({ __typename: 'Acknowledgement' })
-  const memberToken = await proofFor(email, /mot de passe/)
+  const memberToken = await emailTokenFor(email, /mot de passe/)
   expect(await reset({ token: memberToken, password: 'Chez Épicerie 1' })).toMatchObject(tooEasy)
   const chosen = 'le fleuve Niger est long'
   const both = await Promise.all([
@@ -237,7 +240,7 @@ test('a new password by letter: once, sessions end, and no answer tells of an ad
   expect(await requestReset({ email })).toMatchObject({ code: 'RATE_LIMITED' })
 })
 
-test('a changed password ends the other sessions; signing out ends the own', async () => {
+test("a changed password ends the other sessions; signing out ends the caller's own", async () => {
   const { email, token } = await joined()
   const other = await signIn({ email, password })
   const change = (current: string, chosen: string) =>
@@ -259,7 +262,7 @@ test('a changed password ends the other sessions; signing out ends the own', asy
   expect(await alive(token)).toBe(401)
 })
 
-test('sessions are listed and revoked: the own ones, and by an owner or admin those of others', async () => {
+test("sessions are listed and revoked: one's own, and by an owner or admin those of others", async () => {
   const [viewer, admin, owner] = [await joined('viewer'), await joined('admin'), await joined('owner')]
   const list = async (token: string, memberId?: number) => {
     const document = 'query ($id: ID) { sessions(memberId: $id) { databaseId isCurrent lastUsedFrom } }'
@@ -313,7 +316,7 @@ test('a second factor: each code once; a recovery code once; then off again', as
   expect(await signIn({ email, password })).toMatchObject({ hasSecondFactor: false })
 })
 
-test('a session is no way to more: an API key has no account of its own, a session no team', async () => {
+test('an API key has no personal account, and a session of finance no team rights', async () => {
   const { token } = await joined('finance')
   const { body } = await service.graphql(
     'mutation { signOut { __typename ... on Refusal { code } } }',
@@ -324,7 +327,7 @@ test('a session is no way to more: an API key has no account of its own, a sessi
   expect(await service.rest('GET', '/team', { token })).toMatchObject({ status: 403 })
 })
 
-test('neither passwords nor what letters prove stand in the database', async () => {
+test('neither passwords nor tokens of emails are stored in the database', async () => {
   const { token } = await invited('viewer')
   const { rows } = await service.database.owner.query<{ text: string }>(
     `SELECT query_to_xml('SELECT * FROM ' || quote_ident(relname), true, false, '')::text AS text

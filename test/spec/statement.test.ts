@@ -6,7 +6,7 @@ import { customer, hour, openFixture } from '../kit/fixture.ts'
 
 const fixture = await openFixture()
 let shop: TestMerchant
-/** Moments between what moved. */
+/** Moments between the changes of the balance. */
 const between: Date[] = []
 let paid: number
 
@@ -28,15 +28,15 @@ beforeAll(async () => {
 
 const ask = async (document: string, variables: object = {}, merchant = shop) =>
   (await fixture.graphql(document, variables, merchant.token)).body
-const held = '{ balance available reserved receivable }'
+const amounts = '{ balance available reserved receivable }'
 const lineFields = 'entry { step debit credit amount } availableChange reservedChange transactionId payoutId'
 
 describe('statement', () => {
   const statement = `query ($from: DateTime!, $to: DateTime, $first: Int, $after: String) {
-    statement(from: $from, to: $to) { from to currency opening ${held} closing ${held} totalIn totalOut
+    statement(from: $from, to: $to) { from to currency opening ${amounts} closing ${amounts} totalIn totalOut
       lines(first: $first, after: $after) { nodes { ${lineFields} } pageInfo { hasNextPage endCursor } } } }`
 
-  test('opening, every change, closing', async () => {
+  test('has opening, every change, closing', async () => {
     const [from, to] = between
     const { data } = await ask(statement, { from, to })
     const opening = { balance: 10_000, available: 10_000, reserved: 0, receivable: 0 }
@@ -76,7 +76,7 @@ describe('statement', () => {
     expect(steps).toEqual(['FUND', 'CREDIT'])
   })
 
-  test('a time in which nothing moved opens as it closes; another merchant has its own', async () => {
+  test('of a time without a change opens as it closes; another merchant has its own', async () => {
     const [from, to] = between
     const later = new Date(now().getTime() + hour)
     const { opening, closing, lines } = (await ask(statement, { from: later, to: later })).data.statement
@@ -90,12 +90,12 @@ describe('statement', () => {
     ['from', { from: '9999-01-01T00:00:00Z' }],
     ['first', { from: '2026-02-01T00:00:00Z', first: 101 }],
     ['after', { from: '2026-02-01T00:00:00Z', after: 'mine' }],
-  ])('refused by name: %s', async (field, variables) => {
+  ])('is refused with the name of the field: %s', async (field, variables) => {
     const { errors } = await ask(statement, variables)
     expect(errors[0].extensions).toMatchObject({ code: 'INVALID_INPUT', problems: [{ field }] })
   })
 
-  test('any date is a date', async () => {
+  test('accepts any date', async () => {
     const all = { from: '0000-01-01T00:00:00Z', to: '9999-12-31T23:59:59Z' }
     const { closing, opening } = (await ask(statement, all)).data.statement
     expect([opening.balance, closing.balance]).toEqual([0, 12_500])
@@ -106,7 +106,7 @@ describe('balance(at:)', () => {
   const balanceAt =
     'query ($at: DateTime, $of: PaymentMethod) { balance(at: $at, paymentMethod: $of) { balance asOf } }'
 
-  test('is the balance of that moment; of one to come, what it is now', async () => {
+  test('the balance of a past moment is exact; of a future one, it is the current balance', async () => {
     const asked = async (at: Date) => (await ask(balanceAt, { at })).data.balance
     const [before, after] = between
     expect(await asked(new Date(0))).toMatchObject({ balance: 0 })
@@ -118,13 +118,13 @@ describe('balance(at:)', () => {
     expect(new Date(asOf).getTime()).toBeLessThan(future.getTime())
   })
 
-  test('is refused with an operator: nobody knows what it held then', async () => {
+  test('the balance of a past moment with an operator is refused: that history is not known', async () => {
     const { errors } = await ask(balanceAt, { at: now(), of: 'OperatorA' })
     expect(errors[0].extensions).toMatchObject({ code: 'INVALID_INPUT', problems: [{ field: 'at' }] })
   })
 })
 
-test('a transaction tells how it moved money', async () => {
+test('a transaction shows its ledger entries', async () => {
   const document = `query ($id: SafeInt) { transaction(databaseId: $id) {
     ledgerEntries { databaseId step debit credit amount createdAt } } }`
   const { data } = await ask(document, { id: paid })

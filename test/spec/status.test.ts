@@ -36,7 +36,7 @@ test('200 without a token: operational, with every part and every operator', asy
   })
 })
 
-test('a wrong token does not matter', async () => {
+test('a wrong token is ignored', async () => {
   expect((await fixture.rest('GET', '/status', { token: 'nonsense' })).status).toBe(200)
 })
 

@@ -41,7 +41,7 @@ test('an invitation is 201 with the envelope alone and a Location; a known addre
   })
   const again = await invite({ ...person, email: person.email.toUpperCase() })
   expect(again).toMatchObject({ status: 409, body: { success: false } })
-  // Another merchant knows nothing of it.
+  // The address is free at another merchant.
   expect(await invite(person, (await service.merchant()).token)).toMatchObject({ status: 201 })
 })
 
@@ -52,7 +52,7 @@ test('50 invitations of one address at once are one', async () => {
   expect(answers.filter(({ status }) => status === 409)).toHaveLength(49)
 })
 
-test('an invitation under an Idempotency-Key is one, and its repeat hears where', async () => {
+test('an invitation under an Idempotency-Key is one, and its repeat gets the same Location', async () => {
   const once = { token: shop.token, body: somebody(), headers: { 'Idempotency-Key': 'invite-once' } }
   const first = await service.rest('POST', '/team/invite', once)
   const repeat = await service.rest('POST', '/team/invite', once)
@@ -60,7 +60,7 @@ test('an invitation under an Idempotency-Key is one, and its repeat hears where'
   expect(repeat.headers.get('location')).toBe(first.headers.get('location'))
 })
 
-test('what is missing or wrong is 400, and named', async () => {
+test('a missing or wrong field is 400, with its name', async () => {
   const { status, body } = await invite({ email: 'nobody', role: 'king' })
   expect(status).toBe(400)
   expect(body['errors'].map(({ field }: { field: string }) => field)).toEqual(['name', 'email', 'role'])
@@ -76,7 +76,7 @@ test('the team is a bare array, newest first, a page at a time', async () => {
   expect(headers.get('link')).toContain('rel="next"')
 })
 
-test('another role ends the sessions of a member, and a higher one is told to the merchant', async () => {
+test('another role ends the sessions of a member, and a higher one raises an alert', async () => {
   const finance = await member(shop.merchantId, 'finance')
   expect(await alive(finance)).toBe(200)
   const { status, body } = await setRole(finance.memberId, 'admin')
@@ -89,18 +89,18 @@ test('another role ends the sessions of a member, and a higher one is told to th
   expect(rows).toMatchObject([{ data: { kind: 'role_raised', ip: '127.0.0.1' } }])
 })
 
-test('who is removed is gone within a second, and may be invited again', async () => {
-  const gone = await member(shop.merchantId, 'admin')
-  const { body } = await find(gone.memberId)
-  expect(await remove(gone.memberId)).toMatchObject({ status: 200, body: { success: true } })
-  await eventually(async () => expect(await alive(gone)).toBe(401), 1_000)
-  expect(await find(gone.memberId)).toMatchObject({ status: 404 })
-  expect(await remove(gone.memberId)).toMatchObject({ status: 404 })
-  expect(await setRole(gone.memberId, 'viewer')).toMatchObject({ status: 404 })
+test('a removed member loses access within a second, and may be invited again', async () => {
+  const removed = await member(shop.merchantId, 'admin')
+  const { body } = await find(removed.memberId)
+  expect(await remove(removed.memberId)).toMatchObject({ status: 200, body: { success: true } })
+  await eventually(async () => expect(await alive(removed)).toBe(401), 1_000)
+  expect(await find(removed.memberId)).toMatchObject({ status: 404 })
+  expect(await remove(removed.memberId)).toMatchObject({ status: 404 })
+  expect(await setRole(removed.memberId, 'viewer')).toMatchObject({ status: 404 })
   expect(await invite({ ...somebody(), email: body['data'].email })).toMatchObject({ status: 201 })
 })
 
-test('the last owner is neither demoted nor removed; of 20 who try at once on two, one stays', async () => {
+test('the last owner is neither demoted nor removed; of two tried 20 times at once, one stays', async () => {
   const { token, merchantId } = await service.merchant()
   const owners = [await member(merchantId, 'owner'), await member(merchantId, 'owner')]
   const boss = await member(merchantId, 'owner')
@@ -129,7 +129,7 @@ test('of two owners who remove each other at once one stays, in each of five tea
       remove(first.memberId, second.token),
     ])
     const statuses = tries.map(({ status }) => status).toSorted((a, b) => a - b)
-    // The second is the last owner by then, or has been removed itself before it was heard.
+    // The second is the last owner by then, or has been removed itself before its request began.
     expect([
       [200, 401],
       [200, 409],
@@ -142,7 +142,7 @@ test('of two owners who remove each other at once one stays, in each of five tea
   }
 })
 
-test('an admin manages all but owners; an API key names the first owner alone; finance nobody', async () => {
+test('an admin manages all but owners; an API key names the first owner; finance has no team', async () => {
   const { token, merchantId } = await service.merchant()
   expect(await invite(somebody('owner'), token)).toMatchObject({ status: 201 })
   expect(await invite(somebody('owner'), token)).toMatchObject({ status: 403 })
@@ -161,7 +161,7 @@ test('an admin manages all but owners; an API key names the first owner alone; f
   })
 })
 
-test('a sandbox without a mail server shows its letters; where they lead to somebody joins', async () => {
+test('a sandbox without a mail server shows its emails; by their links a person joins', async () => {
   const person = somebody()
   await invite(person)
   const read = async () => (await fetch(`${service.url}/mail?lang=en`)).text()

@@ -5,7 +5,8 @@ import { decrypt } from '../../src/identity/encrypt.ts'
 import { openForge } from '../kit/altered-tokens.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
-// Every altered token, at every door: forged with the service's own key, in the name of a real merchant.
+// Every altered token, over every protocol: forged with the service's own key, in the name of a real
+// merchant.
 
 let service: TestApp
 let shop: TestMerchant
@@ -34,8 +35,8 @@ const { altered, sign } = openForge(() => ({
   names: { sub: String(shop.merchantId), key: apiKeyId, kv: 1 },
 }))
 
-/** How each door answers a token. */
-async function knock(token: string): Promise<{ rest: number; graphql: unknown; socket: number }> {
+/** The answer of each protocol to a token. */
+async function answersTo(token: string): Promise<{ rest: number; graphql: unknown; socket: number }> {
   const [rest, graphql, socket] = await Promise.all([
     service.rest('GET', '/balance', { token }),
     service.graphql('{ balance { available } }', {}, token || ' '),
@@ -58,8 +59,8 @@ function handshake(token: string): Promise<number> {
   })
 }
 
-test('what the altered tokens are altered from opens every door', async () => {
-  expect(await knock(await sign())).toEqual({
+test('the base of the altered tokens is accepted over every protocol', async () => {
+  expect(await answersTo(await sign())).toEqual({
     rest: 200,
     graphql: { balance: { available: 0 } },
     socket: 1000,
@@ -76,9 +77,9 @@ const vectors: typeof altered = {
   'a merchant beyond every id': () => sign({ sub: '9999999999' }),
 }
 
-test.each(Object.entries(vectors))('no door opens to: %s', async (_name, make) => {
+test.each(Object.entries(vectors))('no protocol accepts: %s', async (_name, make) => {
   const token = await make()
-  // What does not fit into the headers is refused by Node, before the service.
+  // Node refuses a token that is too large for the headers, before the service.
   const isTooLong = token.length > 15_000
-  expect(await knock(token)).toEqual(isTooLong ? { ...refused, rest: 431, graphql: 431 } : refused)
+  expect(await answersTo(token)).toEqual(isTooLong ? { ...refused, rest: 431, graphql: 431 } : refused)
 })

@@ -52,7 +52,7 @@ describe('transactions by cursor', () => {
     expect(backwards).toEqual(forwards)
   })
 
-  test('one that this service never gave is refused by name', async () => {
+  test('an unknown cursor is refused by name', async () => {
     const cursor = Buffer.from('GPC:S:mine').toString('base64')
     const document = `{ transactions(first: 1, after: "${cursor}") { nodes { id } } }`
     const { body } = await fixture.graphql(document, {}, shop.token)
@@ -76,7 +76,7 @@ describe('GET /transactions', () => {
     expect(body['data'].pagination).toEqual({ total: 25, limit: 20, offset: 0, has_more: true })
   })
 
-  test('the whole record of each', async () => {
+  test('gives the whole record of each', async () => {
     const { body } = await list('?limit=1&offset=1')
     expect(Object.keys(body['data'].transactions[0]).toSorted()).toEqual([
       'amount',
@@ -93,7 +93,7 @@ describe('GET /transactions', () => {
     ])
   })
 
-  test('limit and offset walk through all of it once', async () => {
+  test('limit and offset walk through all of them once', async () => {
     const pages = [
       await list('?limit=10'),
       await list('?limit=10&offset=10'),
@@ -154,7 +154,7 @@ describe('GET /transactions', () => {
     expect((await list('?status=pending')).body['data'].pagination.total).toBe(25)
   })
 
-  test('filters by reference and by customer_phone in any writing', async () => {
+  test('filters by reference and by customer_phone in any notation', async () => {
     const [, second] = made
     expect(await idsOf(`?reference=${encodeURIComponent(second?.reference ?? '')}`)).toEqual([second?.id])
     const digits = second?.phone.slice(4)
@@ -248,7 +248,7 @@ describe('GET /transactions/{id}', () => {
     })
   })
 
-  test('response_data says what the operator answered last', async () => {
+  test("response_data has the operator's last answer", async () => {
     const { transaction_id: id } = await fixture.paid(shop, { customer_phone: customer('00') })
     const record = await eventually(async () => {
       const now = await fixture.record(shop, id)
@@ -263,7 +263,7 @@ describe('GET /transactions/{id}', () => {
     })
   })
 
-  test('it reads the record and asks no operator', async () => {
+  test('reads the record and asks no operator', async () => {
     const [first] = made
     const name = await fixture.correlationOf(first?.id)
     const before = (await fixture.seen(name)).length
@@ -271,7 +271,7 @@ describe('GET /transactions/{id}', () => {
     expect((await fixture.seen(name)).length).toBe(before)
   })
 
-  test('no secret of ours or of the operator is in it', async () => {
+  test('holds no secret of ours or of the operator', async () => {
     const text = JSON.stringify(await fixture.record(shop, made[4]?.id))
     for (const word of ['sandbox-', 'secret', 'Bearer', 'api_key', 'token', shop.apiSecret])
       expect(text.toLowerCase()).not.toContain(word.toLowerCase())

@@ -6,7 +6,7 @@ import { schema } from '../../src/resources/schema.ts'
 import { makeMember } from '../kit/members.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
 
-// A viewer changes nothing, through no door: every mutation of the schema and every writing route is tried.
+// A viewer changes nothing: every mutation of the schema and every writing route is tried.
 
 let service: TestApp
 let viewer: string
@@ -24,28 +24,34 @@ const mutations = Object.values(schema.getMutationType()?.getFields() ?? {})
 const changes = mutations.filter((field) => isChange(field.extensions))
 const writes = routes.filter(({ method, path }) => method !== 'GET' && path !== '/auth')
 
-test.each(changes.map((field) => [field.name, field] as const))('not by %s', async (name, field) => {
-  const types = field.args.map((arg) => `$${arg.name}: ${String(arg.type)}`).join(', ')
-  const given = field.args.map((arg) => `${arg.name}: $${arg.name}`).join(', ')
-  const selection = isLeafType(getNamedType(field.type)) ? '' : ' { __typename }'
-  const call = given ? `${name}(${given})` : name
-  const { body } = await service.graphql(
-    `mutation ${types ? `(${types})` : ''} { ${call}${selection} }`,
-    {},
-    viewer,
-  )
-  expect(body).toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] })
-})
+test.each(changes.map((field) => [field.name, field] as const))(
+  'is refused the mutation %s',
+  async (name, field) => {
+    const types = field.args.map((arg) => `$${arg.name}: ${String(arg.type)}`).join(', ')
+    const given = field.args.map((arg) => `${arg.name}: $${arg.name}`).join(', ')
+    const selection = isLeafType(getNamedType(field.type)) ? '' : ' { __typename }'
+    const call = given ? `${name}(${given})` : name
+    const { body } = await service.graphql(
+      `mutation ${types ? `(${types})` : ''} { ${call}${selection} }`,
+      {},
+      viewer,
+    )
+    expect(body).toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] })
+  },
+)
 
-test.each(writes.map(({ method, path }) => [method, path] as const))('not by %s %s', async (method, path) => {
-  const { status, body } = await service.rest(method, path.replaceAll(/\{\w+\}/g, '1'), {
-    token: viewer,
-    body: {},
-  })
-  expect({ status, body }).toMatchObject({ status: 403, body: { success: false } })
-})
+test.each(writes.map(({ method, path }) => [method, path] as const))(
+  'is refused the route %s %s',
+  async (method, path) => {
+    const { status, body } = await service.rest(method, path.replaceAll(/\{\w+\}/g, '1'), {
+      token: viewer,
+      body: {},
+    })
+    expect({ status, body }).toMatchObject({ status: 403, body: { success: false } })
+  },
+)
 
-test('but it sees what finance sees, and asks no operator, for that is recorded', async () => {
+test('sees all that finance sees, and asks no operator, because that is recorded', async () => {
   for (const path of ['/balance', '/transactions', '/payouts', '/beneficiaries']) {
     expect(await service.rest('GET', path, { token: viewer })).toMatchObject({ status: 200 })
   }

@@ -7,7 +7,7 @@ import type { TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
 
-// The log of events, what is sent of it and what can be sent again: by published clients of GraphQL.
+// The log of events, its deliveries and replays: by published clients of GraphQL.
 
 const fixture = await openFixture()
 const { owner } = fixture.database
@@ -41,7 +41,7 @@ async function run(
   if (error) throw error
   return data
 }
-/** What went wrong with which field. */
+/** The code of a refusal and the names of its fields. */
 const problemsOf = async (document: string, variables: object = {}, merchant = shop): Promise<unknown[]> => {
   const { body } = await fixture.graphql(document, variables, merchant.token)
   const [error] = body.errors ?? []
@@ -62,7 +62,7 @@ const shown = `query ($first: Int, $after: String, $status: WebhookDeliveryStatu
     id databaseId type sequence status attemptsTotal nextAttemptAt endedAt event { id sequence type data }
     attempts { nth statusCode error durationMs answer address at } } } } } }`
 
-/** An endpoint that is told of payments, and asks for nothing now. */
+/** An endpoint for events of payments, switched off for now. */
 async function quietWebhook(merchant = shop): Promise<number> {
   const { token } = merchant
   const body = { url: 'https://shop.example/', events: ['payment_received', 'security_alert'] }
@@ -73,7 +73,7 @@ async function quietWebhook(merchant = shop): Promise<number> {
 }
 
 describe('events', () => {
-  test('pages lead through the whole log, with what a webhook would tell', async () => {
+  test('pages lead through the whole log, with the fields of a webhook', async () => {
     const { events: first } = await run(page, { first: 4 })
     expect(numbers(first.nodes)).toEqual([1, 2, 3, 4])
     expect(first.edges.map(({ cursor }: Data) => cursor)).toEqual(['1', '2', '3', '4'])
@@ -105,7 +105,7 @@ describe('events', () => {
     expect(await problemsOf(page, variables)).toEqual(['INVALID_INPUT', field])
   })
 
-  test('a subscription tells the same, and what comes; others pass over what is not theirs', async () => {
+  test('a subscription delivers the same events, and new ones; others skip other types', async () => {
     const client = createClient({
       url: `${fixture.url.replace('http', 'ws')}/graphql`,
       webSocketImpl: WebSocket,
@@ -145,7 +145,7 @@ describe('events', () => {
 })
 
 describe('replayEvents', () => {
-  test('what happened before the endpoint was there is sent, of the types that it names', async () => {
+  test('events from before the endpoint are sent on request, of the types that it names', async () => {
     const webhook = await quietWebhook()
     const told = { __typename: 'EventReplay', count: 3, webhook: { databaseId: webhook } }
     expect((await run(replay, { webhook, from: 1, to: 10_000 })).replayEvents).toEqual(told)
@@ -189,7 +189,7 @@ describe('replayEvents', () => {
     expect(await problemsOf(replay, { webhook, ...which })).toEqual(['INVALID_INPUT', ...fields])
   })
 
-  test("another merchant's events are none, and neither is its endpoint", async () => {
+  test("another merchant's events are not found, and neither is its endpoint", async () => {
     const webhook = await quietWebhook(stranger)
     const { events } = await run(page)
     const ids = [events.nodes[1].id]
@@ -198,7 +198,7 @@ describe('replayEvents', () => {
   })
 })
 
-test('what was paid arrives; what waited comes when enabled, and again when replayed', async () => {
+test('a paid event arrives; waiting ones come when enabled, and again when replayed', async () => {
   const merchant = await fixture.merchant()
   const { token } = merchant
   let status = 200
@@ -216,7 +216,7 @@ test('what was paid arrives; what waited comes when enabled, and again when repl
   const { id: eventId, data } = events.nodes.find(({ type }: Data) => type === 'PAYMENT_RECEIVED')
   expect(told()[0]).toMatchObject({ id: eventId, event: 'payment_received', data, sequence: 2 })
 
-  // A failure waits for its time; enabled anew it does not.
+  // A failure waits for its time; an endpoint that is enabled anew does not.
   status = 500
   await pay()
   await untilEmitted(2)
@@ -239,7 +239,7 @@ test('what was paid arrives; what waited comes when enabled, and again when repl
   expect(ids[2]).toBe(ids[1])
 })
 
-/** One for all who only name it. */
+/** One endpoint for all cases that only name it. */
 const webhooks = {
   made: null as Promise<number> | null,
   get() {
@@ -249,7 +249,7 @@ const webhooks = {
 }
 
 describe('webhooks with their deliveries', () => {
-  test('the newest first, page by page, with every attempt and the event', async () => {
+  test('come newest first, page by page, with every attempt and the event', async () => {
     const merchant = await fixture.merchant()
     for (let n = 0; n < 2; n += 1) await fixture.paid(merchant, { customer_phone: customer('00') })
     await eventually(async () => expect((await run(page, {}, merchant)).events.nodes).toHaveLength(4))

@@ -24,11 +24,11 @@ const fieldsOf = ({ status, body }: RestAnswer) => [
   ...(body['errors'] ?? []).map(({ field }: { field: string }) => field).toSorted(),
 ]
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-/** What a process leaves behind that dies after its effect and before the answer is kept. */
+/** Leaves the state of a process that died after its work and before it kept the answer. */
 const forgetAnswer = () => owner.query('UPDATE idempotency_key SET answer = NULL, locked_until = NULL')
 
 describe('POST /webhooks', () => {
-  test('201 with the endpoint and its secret; only sealed is it kept', async () => {
+  test('201 with the endpoint and its secret, which is stored encrypted only', async () => {
     const { status, body } = await ask('POST', '', { ...wanted, unknown: 1 })
     expect(status).toBe(201)
     expect(body).toEqual({
@@ -52,9 +52,9 @@ describe('POST /webhooks', () => {
   test.each<[string, unknown, string[]]>([
     ['nothing', {}, ['events', 'url']],
     ['no event', { ...wanted, events: [] }, ['events']],
-    ['an event that there is not', { ...wanted, events: ['payment_received', 'rain'] }, ['events[1]']],
+    ['an unknown event', { ...wanted, events: ['payment_received', 'rain'] }, ['events[1]']],
     ['the sample, which is no event', { ...wanted, events: ['test'] }, ['events[0]']],
-    ['one event for a list', { ...wanted, events: 'payment_received' }, ['events']],
+    ['one event in place of a list', { ...wanted, events: 'payment_received' }, ['events']],
     ['no address', { ...wanted, url: 'shop' }, ['url']],
     ['another protocol', { ...wanted, url: 'ftp://shop.example/' }, ['url']],
     ['credentials', { ...wanted, url: 'https://me:pass@shop.example/' }, ['url']],
@@ -63,21 +63,21 @@ describe('POST /webhooks', () => {
     ['a private address in IPv6', { ...wanted, url: 'http://[::ffff:192.168.1.1]/' }, ['url']],
     ['an address too long', { ...wanted, url: `https://shop.example/${'x'.repeat(2_048)}` }, ['url']],
     ['numbers', { url: 7, events: [7] }, ['events[0]', 'url']],
-  ])('400 for %s, naming the field, and nothing is kept', async (_what, body, fields) => {
+  ])('400 for %s, naming the field, and no row is kept', async (_what, body, fields) => {
     expect(fieldsOf(await ask('POST', '', body))).toEqual([400, ...fields])
     expect((await ask('GET', '')).body['data']).toEqual([])
   })
 
-  test('an event that is named twice is told once; loopback is a place to try things out', async () => {
+  test('an event that is named twice is delivered once; loopback is allowed in the sandbox', async () => {
     const url = 'http://127.0.0.1:8080/hooks'
     const events = ['payment_received', 'payment_received']
     expect(await registered({ url, events })).toMatchObject({ url, events: ['payment_received'] })
   })
 
-  test('of 20 at once 5 get a place, the others 400; a place that is given back is there again', async () => {
+  test('of 20 at once 5 get a slot, the others 400; a freed slot can be used again', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => ask('POST', '', wanted)))
-    const told = answers.map((answer) => fieldsOf(answer).join(' ')).toSorted()
-    expect(told).toEqual([...Array(5).fill('201'), ...Array(15).fill('400 url')])
+    const refused = answers.map((answer) => fieldsOf(answer).join(' ')).toSorted()
+    expect(refused).toEqual([...Array(5).fill('201'), ...Array(15).fill('400 url')])
     const list = (await ask('GET', '')).body['data']
     expect(list).toHaveLength(5)
     await ask('DELETE', `/${list[2].id}`)
@@ -85,7 +85,7 @@ describe('POST /webhooks', () => {
     expect(fieldsOf(await ask('POST', '', wanted))).toEqual([400, 'url'])
   })
 
-  test('one Idempotency-Key is one endpoint and one secret, kept sealed, whoever died', async () => {
+  test('one Idempotency-Key is one endpoint and one secret, kept encrypted, after any crash', async () => {
     const headers = { 'Idempotency-Key': 'hook' }
     const first = await ask('POST', '', wanted, headers)
     const replayed = await ask('POST', '', wanted, headers)
@@ -130,7 +130,7 @@ describe('GET /webhooks', () => {
 })
 
 describe('PUT /webhooks/{id}', () => {
-  test('changes what is sent, and answers with the record', async () => {
+  test('changes the given fields, and answers with the record', async () => {
     const { id, ...made } = await registered()
     const put = async (body: object) => (await ask('PUT', `/${id}`, body)).body['data']
     expect(await put({})).toMatchObject({ url: made.url, events: made.events, is_active: true })
@@ -170,7 +170,7 @@ describe('PUT /webhooks/{id}', () => {
     )
     const { body } = await ask('PUT', `/${id}`, change)
     expect(body['data']).toMatchObject({ is_active: true, failure_count: 0, disabled_at: null })
-    // What else is sent to one that is disabled does not enable it.
+    // Other changes of a disabled endpoint do not enable it.
     await owner.query(
       'UPDATE webhook_endpoint SET is_active = false, disabled_at = now(), due_at = NULL WHERE id = $1',
       [id],
@@ -180,7 +180,7 @@ describe('PUT /webhooks/{id}', () => {
   })
 })
 
-test('DELETE answers with the envelope alone; then there is nothing', async () => {
+test('DELETE answers with the envelope alone; then the endpoint is gone', async () => {
   const { id } = await registered()
   const { status, body } = await ask('DELETE', `/${id}`)
   expect([status, body]).toEqual([200, { success: true, request_id: expect.any(String) }])
@@ -190,11 +190,11 @@ test('DELETE answers with the envelope alone; then there is nothing', async () =
     ask('DELETE', `/${id}`),
     ask('POST', `/${id}/test`),
   ])
-  expect(answers.map(({ status: told }) => told)).toEqual([404, 404, 404, 404])
+  expect(answers.map(({ status: refused }) => refused)).toEqual([404, 404, 404, 404])
   expect((await ask('GET', '')).body['data']).toEqual([])
 })
 
-test('DELETE that is begun again under its Idempotency-Key has done it', async () => {
+test('DELETE that is repeated after a crash under its Idempotency-Key has the first result', async () => {
   const { id } = await registered()
   const remove = (key: string) => ask('DELETE', `/${id}`, undefined, { 'Idempotency-Key': key })
   expect((await remove('one')).status).toBe(200)
@@ -239,7 +239,7 @@ describe('POST /webhooks/{id}/test', () => {
     })
   })
 
-  test('200 also where the receiver fails: a delivery, and nothing against the endpoint', async () => {
+  test('200 also where the receiver fails: a delivery, and no failure of the endpoint', async () => {
     const answer = `boom\0${'é'.repeat(2_000)}`
     const receiver = await startReceiver((response) => response.writeHead(500).end(answer))
     const { id } = await registered({ url: hooks(receiver) })
@@ -292,11 +292,11 @@ describe('POST /webhooks/{id}/test', () => {
     all.push(first.secret)
     expect(first.webhook.secretOverlapsUntil).toEqual(time)
     expect(await signers()).toEqual([0, 1])
-    // Its process died: begun again it is the same rotation.
+    // Its process died: repeated it is the same rotation.
     await forgetAnswer()
     expect((await rotate('', { 'Idempotency-Key': 'turn' })).secret).toBe(first.secret)
     expect(await signers()).toEqual([0, 1])
-    // Another one meanwhile takes the place of the new one.
+    // Another rotation meanwhile replaces the new secret.
     all.push((await rotate()).secret)
     expect(await signers()).toEqual([0, 2])
     await fixture.advance(24 * hour)
@@ -307,7 +307,7 @@ describe('POST /webhooks/{id}/test', () => {
   })
 })
 
-test('403 without the scope, whatever is asked for', async () => {
+test('403 without the scope, on every route', async () => {
   const { id } = await registered()
   const { body } = await fixture.rest('POST', '/auth', {
     headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret },
@@ -317,11 +317,11 @@ test('403 without the scope, whatever is asked for', async () => {
   const paths = ['POST ', 'GET ', `GET /${id}`, `PUT /${id}`, `DELETE /${id}`, `POST /${id}/test`]
   for (const path of paths) {
     const [method = '', below = ''] = path.split(' ')
-    const told = await fixture.rest(method, `/webhooks${below}`, {
+    const refused = await fixture.rest(method, `/webhooks${below}`, {
       token,
       body: method === 'GET' ? undefined : wanted,
     })
-    expect([told.status, told.body['required_scopes']]).toEqual([403, ['webhooks']])
+    expect([refused.status, refused.body['required_scopes']]).toEqual([403, ['webhooks']])
   }
   const roots = [
     '{ webhooks { totalCount } }',
@@ -332,7 +332,7 @@ test('403 without the scope, whatever is asked for', async () => {
     `mutation { replayEvents(webhookId: ${id}, from: 1, to: 2) { __typename } }`,
   ]
   for (const root of roots) {
-    const { body: told } = await fixture.graphql(root, {}, token)
-    expect(told.errors[0].extensions).toMatchObject({ code: 'FORBIDDEN', requiredScopes: ['webhooks'] })
+    const { body: refused } = await fixture.graphql(root, {}, token)
+    expect(refused.errors[0].extensions).toMatchObject({ code: 'FORBIDDEN', requiredScopes: ['webhooks'] })
   }
 })

@@ -6,8 +6,8 @@ import { eventually } from '../kit/eventually.ts'
 import { payoutsOn } from '../kit/payouts.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
 
-// The whitelist is changed in the database, as another node changes it. The statement that moves money judges
-// the caller's address by it, however fresh this node believes its own picture to be.
+// The whitelist is changed in the database, as another node changes it. The statement that moves money checks
+// the caller's address against it, even when this node's own cache is fresh.
 
 const fixture = await openFixture()
 const { owner } = fixture.database
@@ -95,8 +95,8 @@ const calls: Record<string, () => Promise<Call>> = {
   },
 }
 
-/** All that a call could have changed, but for the alert that tells of it. */
-async function pictureOf(merchantId: number): Promise<unknown> {
+/** All rows that a call could have changed, without the alert about it. */
+async function snapshotOf(merchantId: number): Promise<unknown> {
   const { rows } = await owner.query(
     `SELECT (SELECT json_agg(status ORDER BY id) FROM transaction WHERE merchant_id = $1) AS transactions,
        (SELECT json_agg((status, approval) ORDER BY id) FROM payout WHERE merchant_id = $1) AS payouts,
@@ -111,19 +111,19 @@ async function pictureOf(merchantId: number): Promise<unknown> {
 }
 
 test.each(Object.entries(calls))(
-  '%s from an address that is off the whitelist by now',
+  '%s from an address that is no longer on the whitelist',
   async (_name, make) => {
     const { token, merchantId, send } = await make()
     const list = (entries: string[]) =>
       owner.query('UPDATE merchant SET ip_whitelist = $2 WHERE id = $1', [merchantId, entries])
     await list(['192.0.2.1', '127.0.0.0/8', '::1'])
-    // This node has just looked.
+    // This node has just read the whitelist.
     expect(await ask(token, '{ balance { available } }')).toMatchObject({ available: expect.anything() })
-    const before = await pictureOf(merchantId)
+    const before = await snapshotOf(merchantId)
     await list(['192.0.2.1'])
     const { status = 403, code } = await send()
     expect({ status, code }).toEqual({ status: 403, code: 'ADDRESS_NOT_ALLOWED' })
-    expect(await pictureOf(merchantId)).toEqual(before)
+    expect(await snapshotOf(merchantId)).toEqual(before)
 
     await list(['192.0.2.1', '127.0.0.0/8', '::1'])
     await eventually(async () => {

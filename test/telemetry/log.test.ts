@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createLog, type Log } from '../../src/telemetry/log.ts'
 
-/** A log, and what it wrote last. */
+/** A log, and its last line. */
 function capture(): { log: Log; last: () => string } {
   const lines: string[] = []
   const log = createLog('debug', { write: (line: string) => void lines.push(line) })

@@ -43,7 +43,7 @@ test('npm run -s admin prints one line of JSON, and the key in it signs in with 
   expect({ status, scopes: body['data']?.scopes }).toEqual({ status: 200, scopes })
 })
 
-test('a merchant that is funded has the money at once', async () => {
+test('a funded merchant has the money at once', async () => {
   const { merchant_id, api_key, api_secret } = await createMerchant(home)
   const token = await signIn(home, api_key, api_secret)
   const { code, stdout } = await admin(
@@ -60,7 +60,7 @@ test('a merchant that is funded has the money at once', async () => {
   expect((await call(home, 'GET', '/balance', token)).body['data']).toMatchObject({ available: 2_500 })
 })
 
-test('a merchant that is deactivated is out within a second', async () => {
+test('a deactivated merchant is refused within a second', async () => {
   const { merchant_id, api_key, api_secret } = await createMerchant(home)
   const token = await signIn(home, api_key, api_secret)
   expect((await call(home, 'GET', '/balance', token)).status).toBe(200)
@@ -75,7 +75,7 @@ test('a merchant that is deactivated is out within a second', async () => {
   await expect(signIn(home, api_key, api_secret)).rejects.toThrow('403')
 })
 
-test('payouts and batches of a merchant that is deactivated wait until they are cancelled', async () => {
+test('payouts and batches of a deactivated merchant wait until they are cancelled', async () => {
   const { merchant_id, api_key, api_secret } = await createMerchant(home)
   const id = String(merchant_id)
   await admin(home, 'merchant', 'fund', '--id', id, '--amount', '50000')
@@ -109,7 +109,7 @@ test('the ledger is proven beside the running service', async () => {
   })
 })
 
-test('payments out are halted and resumed by a person, who says why', async () => {
+test('a person halts and resumes payments out, with a reason', async () => {
   const paymentsOut = async () => (await call(home, 'GET', '/status')).body['data'].components.payments_out
   const halted = await admin(home, 'payments-out', 'halt', '--reason', 'an exercise', '--json')
   expect(halted).toMatchObject({ code: 0, stdout: '{"halted":true,"changed":true}\n' })
@@ -150,11 +150,12 @@ test.each([
 test('webhooks:listen shows a first payment by itself, and leaves no endpoint behind', async () => {
   const listen = (...args: string[]) => startCommand(home, ['src/terminal/listen.ts', ...args])
   const first = listen('--port', '0')
-  const said = stripVTControlCharacters(await first.said(/payment_received/))
-  expect(said).toMatch(/✓ .* 1 +payment_pending +5\s000\sF\sCFA +listen-\w+ +evt_\d+\n/)
-  expect(said).toMatch(/✓ .* 2 +payment_received +5\s000\sF\sCFA +listen-\w+ +evt_\d+\n/)
-  const [, port = '', key = '', secret = ''] = /:(\d+)\/;[^]*API_KEY=(\S+) API_SECRET=(\S+)/.exec(said) ?? []
-  // What a listener that died left at its address, the next one takes away.
+  const output = stripVTControlCharacters(await first.said(/payment_received/))
+  expect(output).toMatch(/✓ .* 1 +payment_pending +5\s000\sF\sCFA +listen-\w+ +evt_\d+\n/)
+  expect(output).toMatch(/✓ .* 2 +payment_received +5\s000\sF\sCFA +listen-\w+ +evt_\d+\n/)
+  const [, port = '', key = '', secret = ''] =
+    /:(\d+)\/;[^]*API_KEY=(\S+) API_SECRET=(\S+)/.exec(output) ?? []
+  // A listener that was killed leaves an endpoint at its address; the next listener removes it.
   await first.end('SIGKILL')
 
   const headers = { 'X-API-Key': key, 'X-API-Secret': secret }

@@ -6,7 +6,7 @@ import { table } from '../bench/table.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-/** How fast something is, is no matter of a test; that it can be measured is. */
+/** Only that the benches can measure is tested, not how fast they are. */
 async function bench(...args: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(
     process.execPath,
@@ -16,7 +16,7 @@ async function bench(...args: string[]): Promise<string> {
   return stdout
 }
 
-test('a workload is measured beside its limit, for machines and for people', async () => {
+test('a workload is reported beside its limit, for machines and for people', async () => {
   const { sections } = JSON.parse(await bench('collect', '--only', 'one client', '--json'))
   expect(sections).toHaveLength(1)
   expect(sections[0].entries).toHaveLength(4)
@@ -27,7 +27,7 @@ test('a workload is measured beside its limit, for machines and for people', asy
   expect(stripVTControlCharacters(table(sections[0]))).toMatch(/x limit \(range\)[^]*REST to the commit/)
 }, 60_000)
 
-test('without a workload it lists what there is', async () => {
+test('a call without a workload lists the workloads', async () => {
   await expect(bench()).rejects.toMatchObject({
     code: 2,
     stdout: expect.stringContaining('collect | deposit | settle'),
@@ -39,7 +39,7 @@ test.concurrent.each([
   ['bench/main.ts', ['collect', '--rounds', '0'], /^--rounds 0: a whole number above 0 is needed$/m],
   ['bench/overload.ts', ['--times', 'x'], /^--times x: a number above 0 is needed$/m],
   ['crash/main.ts', ['--seeds', 'x'], /^--seeds x: a whole number above 0 is needed$/m],
-])('%s %s: what is wrong is said in a sentence, with exit code 2', async (program, args, words) => {
+])('the wrong option %s %s is named in a sentence, with exit code 2', async (program, args, words) => {
   const run = promisify(execFile)(process.execPath, [join(root, 'test', program), ...args], {
     timeout: 15_000,
   })

@@ -36,10 +36,10 @@ const payments: readonly Payment[] = Array.from({ length: paymentsCount }, (_, i
   operator: providers[index % providers.length] ?? 'OperatorA',
 }))
 
-test('nothing is lost or doubled when the service is killed in the middle of 100 payments', async () => {
+test('no payment is lost or doubled when the service is killed in the middle of 100 payments', async () => {
   const seed = Number(process.env['CRASH_SEED'] ?? randomInt(1_000_000))
   const random = randomFrom(seed)
-  // After so many acknowledged payments, and so many milliseconds more.
+  // The count of acknowledged payments before each kill, and some milliseconds more.
   const kills = [15 + Math.floor(random() * 35), 60 + Math.floor(random() * 30)].map((acknowledged) => ({
     acknowledged,
     ms: Math.floor(random() * 30),
@@ -56,7 +56,7 @@ test('nothing is lost or doubled when the service is killed in the middle of 100
   await advanceClock(token, 'PT2M')
   const openOnes = async () => (await listTransactions(token, 'pending')).map(({ reference }) => reference)
   await eventuallyGives(openOnes, (open) => !open.some((reference) => acknowledged.has(reference)), 15_000)
-  // Whoever was never asked cannot have paid: what is still open ends as expired, after one more question.
+  // A customer without a prompt cannot have paid: an open payment ends as expired, after one more query.
   await advanceClock(token, 'PT24H')
   await eventuallyGives(openOnes, (open) => open.length === 0, 15_000)
 
@@ -88,8 +88,8 @@ test('nothing is lost or doubled when the service is killed in the middle of 100
 type Token = Awaited<ReturnType<typeof signIn>>
 
 /**
- * Pays with some requests at once; a request whose answer never came is sent again, as any merchant would.
- * @returns the transaction ids of what was acknowledged
+ * Pays with some requests at once; a request without an answer is sent again, as any merchant would.
+ * @returns the transaction ids of the acknowledged payments
  */
 async function payThroughCrashes(
   token: Token,
@@ -125,7 +125,7 @@ async function payThroughCrashes(
       const due = kills[0]
       if (!due || acknowledged.size < due.acknowledged) continue
       kills.shift()
-      // The others find out by themselves.
+      // The other callers find out by themselves.
       const restarted = killAndRestart(due.ms)
       void sleep(due.ms).then(() => (alive = restarted))
       await restarted
@@ -166,7 +166,10 @@ async function advanceClock(token: Token, by: string): Promise<void> {
   expect({ data, errors }).toEqual({ data: { sandboxAdvanceClock: expect.any(String) } })
 }
 
-/** What the operators' own books say was taken from each customer: exactly the amount, or nothing. */
+/**
+ * The amount taken from each customer by the operators' own books: exactly the amount of the payment, or
+ * nothing.
+ */
 async function operatorsBook(): Promise<{ reference: string; taken: number }[]> {
   const ask = async (path: string) =>
     (await fetch(`${home.operatorsUrl}/_sim/${path}`, { headers: controlHeaders })).json()
@@ -213,7 +216,7 @@ function subscribe(authorization: string) {
           read.push(data.transactionChanged.sequence)
         }
       } catch {
-        // The service is down: a moment later it is there again.
+        // The service is down; it is back a moment later.
         await sleep(20)
       }
       await client.dispose()
@@ -221,7 +224,7 @@ function subscribe(authorization: string) {
   }
   void follow()
   return {
-    /** How many sockets brought something. */
+    /** The number of sockets that brought an event. */
     connections: () => connections,
     async upTo(count: number): Promise<number[]> {
       try {

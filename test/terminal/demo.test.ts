@@ -40,7 +40,7 @@ test('npm run demo shows ten stories to their end in plain lines, and ends with 
   expect(stdout).toContain('✓ The ledger holds')
 }, 40_000)
 
-test('the demo of a merchant that has money and a history counts only what is new', async () => {
+test('the demo of a merchant that has money and a history counts only the new payments', async () => {
   const { api_key, api_secret, merchant_id } = await createMerchant(home)
   await admin(home, 'merchant', 'fund', '--id', String(merchant_id), '--amount', '900')
   const token = await signIn(home, api_key, api_secret)

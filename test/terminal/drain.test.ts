@@ -5,7 +5,7 @@ import { admin, newHome, signIn, startProgram } from '../kit/program.ts'
 
 type Fate = 'answered' | 'refused' | 'broken'
 
-/** One request on a kept connection. Where nobody listens any more nothing is lost: another node is asked. */
+/** One request on a kept connection. A refused connection loses nothing: the client asks another node. */
 function ask(url: string, agent: Agent, headers: Record<string, string>, body?: string): Promise<Fate> {
   return new Promise((resolve) => {
     const sent = request(url, { agent, headers, method: body === undefined ? 'GET' : 'POST' }, (answer) => {
@@ -61,7 +61,7 @@ test('SIGTERM under load: every request that found a connection is answered whol
   expect(code).toBe(0)
 })
 
-test('DRAIN_DELAY_MS is added to the time after which a stop is forced, and requests go on meanwhile', {
+test('DRAIN_DELAY_MS is added to the time limit of a stop, and requests go on meanwhile', {
   timeout: 60_000,
 }, async () => {
   // Longer than a stop may take without it.

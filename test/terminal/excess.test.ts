@@ -3,7 +3,7 @@ import { fundedMerchant, openCollection, settleMany } from '../kit/money.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { admin, type Home, newHome } from '../kit/program.ts'
 
-// A person decides on the command line about what operators say was paid beyond what was asked.
+// A person decides on the command line about amounts that operators report beyond the requested ones.
 let db: TestDatabase
 let home: Home
 beforeAll(async () => {
@@ -15,7 +15,7 @@ afterAll(async () => {
   await db.drop()
 })
 
-test('an excess is listed, decided once with a reason, and is then gone from the list', async () => {
+test('an excess is listed, decided once with a reason, and then no longer listed', async () => {
   const { pool } = db.database
   const merchant = await fundedMerchant(pool, 0n)
   const { merchantId } = merchant

@@ -13,7 +13,7 @@ function startListener(args: readonly string[]) {
   return listener
 }
 
-test('webhooks:listen prints each event that arrives, and what is wrong with the others', async () => {
+test('webhooks:listen prints each event that arrives, and the fault of each invalid one', async () => {
   const [secret, other] = [newWebhookSecret(), newWebhookSecret()]
   const listener = startListener(['--port', '0', '--webhook-secret', secret.reveal()])
   const [, url = ''] = /(http:\S+)/.exec(await listener.said(/Listening on http/)) ?? []

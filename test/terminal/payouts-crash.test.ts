@@ -54,7 +54,7 @@ async function ask<T>(path: string): Promise<T> {
   return (await answer.json()) as T
 }
 
-/** How many payouts there are of each status. */
+/** The number of payouts of each status. */
 async function statuses(ids: readonly bigint[]): Promise<Record<string, number>> {
   const { rows } = await owner.query<{ status: string; n: number }>(
     'SELECT status::text, count(*)::int AS n FROM payout WHERE id = ANY ($1) GROUP BY status',
@@ -63,7 +63,7 @@ async function statuses(ids: readonly bigint[]): Promise<Record<string, number>>
   return Object.fromEntries(rows.map(({ status, n }) => [status, n]))
 }
 
-/** How often each of them was carried out, by the operators' own book; what it does not have is 0. */
+/** The number of executions of each payout, by the operators' own book; 0 where the book has none. */
 async function executions(ids: readonly bigint[]): Promise<Map<bigint, number>> {
   const { rows } = await owner.query<{ id: bigint; name: string }>(
     `SELECT p.id, r.correlation_id AS name FROM payout p JOIN operator_request r ON r.payout_id = p.id
@@ -81,7 +81,7 @@ async function executions(ids: readonly bigint[]): Promise<Map<bigint, number>> 
   )
 }
 
-/** The process whose payouts OperatorA has: it calls back where it was told to. */
+/** The process that sent the payouts of OperatorA: its callback address is in the operator's requests. */
 async function senderOf(count: number): Promise<string> {
   const seen = await eventuallyGives(
     async () => {
@@ -94,7 +94,7 @@ async function senderOf(count: number): Promise<string> {
   return new URL(seen[0]?.headers['x-callback-url'] ?? '').origin
 }
 
-/** What takes minutes of the machine's time: the fences of these fall, the clock goes on. */
+/** Moves these past minutes of machine time: their fences end, the clock goes on. */
 async function letTimePass(ids: readonly bigint[], over: string[], stepMs: number): Promise<void> {
   const clock = await openSandboxClock(owner)
   await eventuallyGives(
@@ -133,7 +133,7 @@ const two = (index: number) => String(index % 100).padStart(2, '0')
 test('two processes, 200 payouts that are due, one process killed: each is paid out once', async () => {
   const nodes = await Promise.all([startNode(), startNode()])
   const clock = await openSandboxClock(owner)
-  // Answered after a second, so that some are under way whenever somebody looks.
+  // Answered after a second, so that some are in flight at every moment.
   const { shop, ids } = await make(
     (index) => ({ provider: operatorAt(index), phone: `+223700001${two(index)}` }),
     payoutsCount,
@@ -141,9 +141,9 @@ test('two processes, 200 payouts that are due, one process killed: each is paid 
   )
   await clock.advance(40 * day + 1_000)
   const sender = await senderOf(10)
-  const victim = nodes.find(({ home }) => new URL(home.url).port === new URL(sender).port)
-  expect(victim).toBeDefined()
-  await victim?.node.end('SIGKILL')
+  const killed = nodes.find(({ home }) => new URL(home.url).port === new URL(sender).port)
+  expect(killed).toBeDefined()
+  await killed?.node.end('SIGKILL')
   const left = await statuses(ids)
   expect(left['completed'] ?? 0).toBeLessThan(payoutsCount)
 
@@ -156,13 +156,13 @@ test('two processes, 200 payouts that are due, one process killed: each is paid 
   process.stdout.write(`killed at ${JSON.stringify(left)}\n`)
 }, 60_000)
 
-test('killed inside 20 to 27 and 51: paid out once, or not at all and nothing is lost', async () => {
+test('killed inside 20 to 27 and 51: each is paid out once, or not at all and no money is lost', async () => {
   await startNode()
   const codes = ['20', '21', '22', '23', '24', '25', '26', '27', '51']
   const { shop, ids } = await make(
     (index) => {
       const code = codes[Math.floor(index / providers.length)] ?? '00'
-      // Once, or a second; 51 for ever.
+      // The answer comes after 0 or 1 second; never for 51.
       const parameter = code === '51' ? '00' : '01'
       return { provider: operatorAt(index), phone: `+22370${code}${parameter}${two(index)}` }
     },
@@ -177,7 +177,7 @@ test('killed inside 20 to 27 and 51: paid out once, or not at all and nothing is
   await Promise.all(running.map((each) => each.end('SIGKILL')))
   const left = await statuses(ids)
   await startNode()
-  // Nobody ever took the last two: sent again for as long as nobody knows that the first send never left.
+  // The last two reached no operator: they are sent again until the first send is known not to have left.
   const [taken, never] = [ids.slice(0, 7 * providers.length), ids.slice(7 * providers.length)]
   await letTimePass(taken, ['completed'], 10_000)
   const paid = await executions(ids)

@@ -49,7 +49,7 @@ test('a machine whose clock is a day ahead of the database does not start, and s
   await database.drop()
 })
 
-test('npm start shows where everything is, and commands that make a first payment', async () => {
+test('npm start shows every address, and commands that make a first payment', async () => {
   const home = await openHome()
   const service = await start(home, ['npm', 'start'])
   const { screen } = service
@@ -73,7 +73,7 @@ test('npm start shows where everything is, and commands that make a first paymen
   const paid = await eventuallyGives(again, ({ stdout }) => JSON.parse(stdout).state !== 'pending', 10_000)
   expect(JSON.parse(paid.stdout)).toMatchObject({ status: true, state: 'success' })
 
-  // What a terminal takes for an address: it ends at a space, in a command also at a quote.
+  // An address as a terminal reads it: it ends at a space, in a command also at a quote.
   const shown = [...screen.matchAll(/https?:[^\s'"]+/g)].map(([address]) => address)
   expect(shown).toContain(`${home.url}/schema.graphql`)
   const statuses = await Promise.all(
@@ -82,14 +82,14 @@ test('npm start shows where everything is, and commands that make a first paymen
       return [page, status]
     }),
   )
-  // Below the first of them the paths of REST begin.
+  // The address of the REST API itself is only the base of its paths.
   expect(statuses.filter(([, status]) => status === 404)).toEqual([[`${home.url}/merchant/api`, 404]])
   expect((await fetch(`${home.operatorsUrl}/phone`)).status).toBe(200)
-  // Nothing that looks like a fault stands below the first screen.
+  // No line that looks like a fault stands below the first screen.
   expect(service.errors()).not.toMatch(/"level":[456]0/)
 }, 40_000)
 
-test('a second start is quick, finds what the first one recorded, and shows no secret', async () => {
+test('a second start is quick, finds the records of the first one, and shows no secret', async () => {
   const home = await openHome()
   const first = await start(home)
   const [key = '', secret = ''] = [/API key +(\S+)/, /API secret +(\S+)/].map(
@@ -118,7 +118,7 @@ test('a second start is quick, finds what the first one recorded, and shows no s
     expect(service.screen).not.toContain(secret)
     expect(service.screen).not.toMatch(/API secret/)
     expect((await paid()).body).toMatchObject({ state: 'success' })
-    // The token of the first life is good in the next ones, and the money is there.
+    // The token of the first run is valid in the next ones, and the money is there.
     expect((await call(home, 'GET', '/balance', token)).body['data']).toMatchObject({ balance: 1_000_700 })
     expect(await service.end('SIGTERM')).toBe(0)
   }
@@ -140,7 +140,7 @@ test('SIGTERM ends npm start within 10 seconds with code 0, and leaves no proces
   await expect(fetch(home.operatorsUrl)).rejects.toThrow('fetch failed')
 }, 40_000)
 
-test('Ctrl-C ends in four lines with code 0; few and short where PostgreSQL goes first', async () => {
+test('Ctrl-C ends in four lines with code 0; in few and short ones where PostgreSQL ends first', async () => {
   const home = await openHome()
   const first = await start(home, ['npm', 'start'])
   expect(await first.endGroup('SIGINT')).toBe(0)
@@ -169,7 +169,7 @@ test('Ctrl-C ends in four lines with code 0; few and short where PostgreSQL goes
   expect(await processesOf(home)).toEqual([])
 }, 40_000)
 
-test('a start that cannot be says why and what to do, and leaves nothing running', async () => {
+test('a start that is impossible says why and what to do, and leaves no process running', async () => {
   const home = await openHome()
   const port = Number(new URL(home.url).port)
   const program = createServer().listen(port, '127.0.0.1')

@@ -10,15 +10,15 @@ import { addEndpoint, receive, upTo } from '../kit/webhooks/endpoint-queue.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { type Home, newHome, type Running, startProgram } from '../kit/program.ts'
 
-// A thousand customers pay, written by the functions that the service itself calls; meanwhile the service,
-// which numbers and delivers their events, is killed five times, and the receiver drops three calls of ten.
+// A thousand customers pay, by the functions that the service itself calls. Meanwhile the service, which
+// numbers and delivers their events, is killed five times, and the receiver drops three calls of ten.
 
 const paymentsCount = 1_000
 const atOnce = 20
 const killsCount = 5
 const secretKey = 'of webhooks through crashes, 1234'
 
-/** A service whose database and operators live on, whatever becomes of it. */
+/** A service with a database and operators of their own, which outlive it. */
 async function openScenario(): Promise<{ home: Home; db: TestDatabase; service: Running }> {
   const db = await createTestDatabase()
   const simulator = await startSimulator({ port: 0, controlToken: 'sandbox-control' })
@@ -26,7 +26,7 @@ async function openScenario(): Promise<{ home: Home; db: TestDatabase; service: 
     DATABASE_URL: db.url,
     OPERATORS_URL: simulator.url,
     SECRET_KEY: secretKey,
-    // Nothing is given up: fifteen times in a row it drops none.
+    // No event is given up: the receiver never drops fifteen calls in a row.
     WEBHOOK_RETRY_SCHEDULE: '1,'.repeat(15).slice(0, -1),
     LOG_LEVEL: 'error',
   })
@@ -81,7 +81,7 @@ test('every event arrives, through five kills and a receiver that drops three ca
   expect(await count('event WHERE position IS NULL')).toBe(0)
   expect(await count('webhook_delivery')).toBe(last)
   expect(new Set(receiver.taken.map(({ sequence }) => sequence))).toEqual(new Set(upTo(last)))
-  // One id, one event; again only what was dropped, or what was not noted when the service was killed.
+  // Each id belongs to one event; only dropped or, at a kill, unrecorded deliveries come again.
   const events = new Map(receiver.calls.map(({ id, sequence }) => [id, sequence]))
   expect(events.size).toBe(last)
   expect(receiver.calls.filter(({ id, sequence }) => events.get(id) !== sequence)).toEqual([])

@@ -8,21 +8,21 @@ import { passOver } from '../../../src/http/request.ts'
 import { DomainError, refusals } from '../../../src/shared/errors.ts'
 import { limits } from '../../../src/shared/limits.ts'
 
-// A server that tells what it read, or why not.
+// A server that answers with the form it read, or with the refusal.
 const server = createServer((message, response) => {
   void readForm(message)
     .then(
       ({ texts, file }) => ({
         status: 200,
-        told: { texts: Object.fromEntries(texts), file: file.toString('latin1') },
+        answer: { texts: Object.fromEntries(texts), file: file.toString('latin1') },
       }),
       (error: unknown) =>
         error instanceof DomainError
-          ? { status: refusals[error.code].status, told: { message: error.message } }
-          : { status: 500, told: { message: String(error) } },
+          ? { status: refusals[error.code].status, answer: { message: error.message } }
+          : { status: 500, answer: { message: String(error) } },
     )
-    .then(({ status, told }) => {
-      response.writeHead(status).end(JSON.stringify(told))
+    .then(({ status, answer }) => {
+      response.writeHead(status).end(JSON.stringify(answer))
       if (!message.complete) passOver(message)
     })
 })
@@ -31,16 +31,16 @@ await once(server, 'listening')
 const { port } = server.address() as AddressInfo
 afterAll(() => server.close())
 
-interface Told {
+interface Answer {
   status: number
-  told: { texts: Record<string, string>; file: string; message: string }
+  answer: { texts: Record<string, string>; file: string; message: string }
 }
 async function send(
   body: FormData | string | Uint8Array<ArrayBuffer>,
   headers: Record<string, string> = {},
-): Promise<Told> {
+): Promise<Answer> {
   const response = await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body, headers })
-  return { status: response.status, told: (await response.json()) as Told['told'] }
+  return { status: response.status, answer: (await response.json()) as Answer['answer'] }
 }
 const form = (...fields: [string, string | Blob][]) => {
   const made = new FormData()
@@ -52,7 +52,7 @@ const multipart = { 'Content-Type': 'multipart/form-data; boundary=b' }
 const part = (name: string, value: string) =>
   `--b\r\nContent-Disposition: form-data; name="${name}"; filename="f"\r\n\r\n${value}\r\n`
 
-test('a file, and texts beside it', async () => {
+test('a form may hold a file, and texts beside it', async () => {
   const sent = form(
     ['title', 'Août'],
     ['dry_run', ''],
@@ -62,23 +62,23 @@ test('a file, and texts beside it', async () => {
   )
   expect(await send(sent)).toEqual({
     status: 200,
-    told: { texts: { title: 'Août', other: 'x' }, file: 'nom;montant\r\n' },
+    answer: { texts: { title: 'Août', other: 'x' }, file: 'nom;montant\r\n' },
   })
 })
 
-test('a file of 5 MiB, to the byte; not one more', async () => {
+test('a file may have 5 MiB, and not one byte more', async () => {
   const largest = 'a'.repeat(limits.recipientsBodyMaxBytes)
-  expect((await send(form(['file', new Blob([largest])]))).told.file).toBe(largest)
+  expect((await send(form(['file', new Blob([largest])]))).answer.file).toBe(largest)
   expect((await send(form(['file', new Blob([largest, 'b'])]))).status).toBe(413)
 })
 
-test('two files that would not fit into one', async () => {
+test('a second file is refused where the two are too large together', async () => {
   const half = new Blob(['a'.repeat(limits.recipientsBodyMaxBytes / 2 + 10_000)])
-  const { status, told } = await send(form(['file', half], ['file', half]))
-  expect([status, told.message]).toEqual([400, expect.stringContaining('file occurs twice')])
+  const { status, answer } = await send(form(['file', half], ['file', half]))
+  expect([status, answer.message]).toEqual([400, expect.stringContaining('file occurs twice')])
 })
 
-describe('what is no such form is refused', () => {
+describe('a body that is no such form is refused', () => {
   test.each<[string, FormData | string, Record<string, string>, number, string]>([
     ['JSON', '{}', { 'Content-Type': 'application/json' }, 415, 'Send the file in the field file of a form'],
     ['no type', '', {}, 415, 'Send the file in the field file of a form'],
@@ -133,8 +133,8 @@ describe('what is no such form is refused', () => {
       'too large',
     ],
   ])('%s', async (_what, body, headers, status, words) => {
-    const { status: given, told } = await send(body, headers)
-    expect([given, told.message]).toEqual([status, expect.stringContaining(words)])
+    const { status: given, answer } = await send(body, headers)
+    expect([given, answer.message]).toEqual([status, expect.stringContaining(words)])
   })
 
   test('6 MiB without a length, before all of it came', async () => {
@@ -146,13 +146,13 @@ describe('what is no such form is refused', () => {
     sending.destroy()
   })
 
-  test('names that objects have anyway are names like others', async () => {
-    const { status, told } = await send(form(['__proto__', 'x'], ['constructor', 'y'], ['file', table]))
-    expect([status, told.texts['constructor']]).toEqual([200, 'y'])
+  test('field names that every JavaScript object has are names like others', async () => {
+    const { status, answer } = await send(form(['__proto__', 'x'], ['constructor', 'y'], ['file', table]))
+    expect([status, answer.texts['constructor']]).toEqual([200, 'y'])
   })
 })
 
-test('whatever bytes come: never a 5xx, and never silence', async () => {
+test('any bytes get an answer, and never a 5xx', async () => {
   const pieces = fc.constantFrom(
     '--b',
     '--b--',

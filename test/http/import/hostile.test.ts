@@ -8,7 +8,7 @@ import { limits } from '../../../src/shared/limits.ts'
 import { line, sheetOf, text, titles, workbook } from '../../kit/workbook.ts'
 import { threadMs } from '../../kit/processor-time.ts'
 
-/** Reads what nobody should have sent. @returns the words of the refusal */
+/** Reads a hostile file. @returns the message of the refusal */
 async function refusalOf(file: Buffer): Promise<string> {
   const refused = await readRecipients(file).catch((error: unknown) => error)
   expect(refused).toBeInstanceOf(DomainError)
@@ -18,19 +18,19 @@ async function refusalOf(file: Buffer): Promise<string> {
 
 const { readMaxMs } = importBounds
 const five = '<c><v>5000</v></c>'
-const honest = workbook({ rows: titles + line(2, five) + line(3, five) })
+const validBook = workbook({ rows: titles + line(2, five) + line(3, five) })
 const damaged = 'file is not an XLSX workbook, or is damaged: save it again.'
-/** A workbook with a sheet of these rows, and what stands before it. */
+/** A workbook with a sheet of these rows, and the XML in front of it. */
 const sheetBook = (rows: string, before = '') => workbook({ sheet: before + sheetOf(rows) })
 const laugh = (n: number) => `<!ENTITY b${n} "${`&b${n - 1};`.repeat(10)}">`
 const more = Array.from({ length: 20 }, (_, n) => laugh(n + 1)).join('')
 const laughs = `<!DOCTYPE w [<!ENTITY b0 "ha">${more}]>`
 
-describe('workbooks of people who mean no good', () => {
+describe('hostile workbooks', () => {
   test.each<[string, Buffer]>([
     ['billion laughs', sheetBook(titles + line(2, text('&b19;')), laughs)],
-    ['a document type that defines nothing', sheetBook(titles + line(2, five), '<!DOCTYPE worksheet>')],
-    ['an entity that nobody defined', sheetBook(titles + line(2, text('&x;')))],
+    ['a document type that defines no entity', sheetBook(titles + line(2, five), '<!DOCTYPE worksheet>')],
+    ['an undefined entity', sheetBook(titles + line(2, text('&x;')))],
     ['a million levels', sheetBook('<a>'.repeat(1_000_000) + '</a>'.repeat(1_000_000))],
     [
       'a million attributes',
@@ -48,13 +48,13 @@ describe('workbooks of people who mean no good', () => {
     ['XML that does not end', workbook({ sheet: '<worksheet><sheetData>' })],
     ['bytes that are no text', workbook({ sheet: 'x' }).fill(0xff, 400, 420)],
     ['another archive', workbook({}).subarray(0, 300)],
-    ['one that breaks off', honest.subarray(0, honest.length - 30)],
-    ['one without its beginning', Buffer.concat([Buffer.from('PK\x03\x04'), honest.subarray(200)])],
+    ['one that breaks off', validBook.subarray(0, validBook.length - 30)],
+    ['one without its beginning', Buffer.concat([Buffer.from('PK\x03\x04'), validBook.subarray(200)])],
   ])('%s', async (_what, file) => {
     expect(await refusalOf(file)).toBe(damaged)
   })
 
-  test('what unpacks into more than 32 MiB is refused before it is unpacked', async () => {
+  test('a file that unpacks into more than 32 MiB is refused before it is unpacked', async () => {
     const blank = (bytes: number) => sheetBook(titles + ' '.repeat(bytes))
     const bomb = blank(limits.importUnpackedMaxBytes)
     expect(bomb.length).toBeLessThan(100_000)
@@ -64,7 +64,7 @@ describe('workbooks of people who mean no good', () => {
       const { user, system } = process.cpuUsage(before)
       return user + system
     }
-    // One that is unpacked, and has nobody in it, takes more than ten times as much.
+    // A file that is unpacked, and has no recipient, takes more than ten times as long.
     const unpacked = await workOf(blank(limits.importUnpackedMaxBytes - 100_000), 'file')
     expect((await workOf(bomb, 'unpacks into more than 32 MiB')) / unpacked).toBeLessThan(0.5)
   })
@@ -81,14 +81,14 @@ describe('workbooks of people who mean no good', () => {
       workbook({ rows: titles + `<row>${'<c/>'.repeat(1_000)}</row>`.repeat(Math.ceil(many / 1_000)) }),
       'file has more than 200000 cells',
     ],
-  ])('more %s than any list has are refused, not read to the end', async (_what, file, words) => {
+  ])('more %s than a list may have are refused, not read to the end', async (_what, file, words) => {
     expect(file.length).toBeLessThan(100_000)
     const before = threadMs()
     expect(await refusalOf(file)).toContain(words)
     expect(threadMs() - before).toBeLessThan(readMaxMs)
   })
 
-  test('as many cells and shared texts as are allowed are read', async () => {
+  test('the highest allowed number of cells and shared texts is read', async () => {
     const { importCellsMax, importTextsMax } = limits
     Object.assign(limits, { importCellsMax: 203, importTextsMax: 200 })
     onTestFinished(() => void Object.assign(limits, { importCellsMax, importTextsMax }))
@@ -102,7 +102,7 @@ describe('workbooks of people who mean no good', () => {
     )
   })
 
-  test('a file that takes too long to read is refused, whatever takes the time', async () => {
+  test('a file that takes too long to read is refused', async () => {
     Object.assign(importBounds, { readMaxMs: 200 })
     onTestFinished(() => void Object.assign(importBounds, { readMaxMs }))
     const slow = workbook({ rows: `${titles}${'<?a?>'.repeat(6_000_000)}` })
@@ -111,7 +111,7 @@ describe('workbooks of people who mean no good', () => {
     expect(threadMs() - before).toBeLessThan(2_000)
   })
 
-  test('an archive that says less than what is in it is not believed', async () => {
+  test('an archive that declares less than its real size is refused', async () => {
     const book = sheetBook(titles + line(2, five))
     // The part's own size, in the directory, behind the packed one.
     const packed = deflateRawSync(sheetOf(titles + line(2, five))).length
@@ -129,7 +129,7 @@ describe('workbooks of people who mean no good', () => {
     expect(await refusalOf(book)).toBe(damaged)
   })
 
-  test('a million empty rows are passed over while others have their turn', async () => {
+  test('a million empty rows are skipped while other work has its turns', async () => {
     const rows = titles + '<row/>'.repeat(900_000) + '<row>x</row>'
     let turns = 0
     const timer = setInterval(() => (turns += 1), 1)
@@ -139,7 +139,7 @@ describe('workbooks of people who mean no good', () => {
   })
 })
 
-describe('tables of people who mean no good', () => {
+describe('hostile tables', () => {
   test.each<[string, string, string]>([
     ['nothing but separators', ';'.repeat(limits.recipientsBodyMaxBytes), 'file has no recipients'],
     ['nothing but letters', 'a'.repeat(limits.recipientsBodyMaxBytes), 'lines[1] is too long'],
@@ -150,7 +150,7 @@ describe('tables of people who mean no good', () => {
       ';\n'.repeat(limits.recipientsBodyMaxBytes / 2),
       'file has more than 50000 lines',
     ],
-  ])('%s: 5 MiB end in time, and others have their turn', async (_what, table, words) => {
+  ])('%s: 5 MiB end in time, and other work has its turns', async (_what, table, words) => {
     let turns = 0
     const timer = setInterval(() => (turns += 1), 1)
     const started = performance.now()
@@ -158,15 +158,15 @@ describe('tables of people who mean no good', () => {
     const took = performance.now() - started
     clearInterval(timer)
     expect(took).toBeLessThan(10_000)
-    // How long a turn takes depends on the machine; without any others there would be none.
+    // The length of a turn depends on the machine; without any turn the count would be 0.
     expect(turns).toBeGreaterThan(0)
   })
 })
 
-test('whatever is changed in a file: it is read, or refused in words', async () => {
+test('a changed file is read, or refused with a message', async () => {
   const table = Buffer.from('nom;numéro;montant\r\nAwa;70000001;5 000\r\n"Fanta";70000002;7500 F CFA\r\n')
   const change = fc.record({
-    file: fc.constantFrom(honest, table),
+    file: fc.constantFrom(validBook, table),
     changes: fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 8 }),
     end: fc.option(fc.nat(), { freq: 4 }),
   })

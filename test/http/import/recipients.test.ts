@@ -7,9 +7,9 @@ const csv = (...lines: string[]) => Buffer.from(lines.join('\r\n'))
 const head = 'name,account,amount,payment_method'
 const row = 'Awa Traoré,70000001,5000,OperatorA'
 const readAll = async (file: Buffer) => (await readRecipients(file)).recipients
-/** The words of a value that cannot be taken. */
+/** A matcher for a value that cannot be read. */
 const unusable = (words: string) => ({ unusable: expect.stringContaining(words) as string })
-/** What a file is refused for. */
+/** The problems that a file is refused for. */
 async function problemsOf(file: Buffer): Promise<string[]> {
   const refused = await readRecipients(file).catch((error: unknown) => error)
   expect(refused).toMatchObject({ code: 'INVALID_INPUT' })
@@ -35,7 +35,7 @@ describe('CSV in every form that spreadsheets write', () => {
     ['titles in other letters', csv('NOM , Téléphone,MONTANT,Payment method', row)],
     ['accents as signs of their own', csv('nom,te\u0301le\u0301phone,montant,ope\u0301rateur', row)],
     [
-      'another order, and columns nobody asked for',
+      'another order, and unknown columns',
       csv('Note,montant,phone,operator,Nom', 'x,5000,70000001,OperatorA,Awa Traoré'),
     ],
     [
@@ -56,7 +56,7 @@ describe('CSV in every form that spreadsheets write', () => {
     expect([first?.name, second?.name]).toEqual(['Traoré, "la grande"\r\n(Awa)', 'Chez "Awa"'])
   })
 
-  test('what is not there is left out: whoever judges it says what is required', async () => {
+  test('an empty cell is left out: the check of the recipients says which fields are required', async () => {
     expect(await readAll(csv(head, 'Awa', ',,5000'))).toEqual([{ name: 'Awa' }, { amount: 5_000 }])
   })
 })
@@ -98,15 +98,15 @@ describe('amounts', () => {
     '0x1388',
     'XOF',
     '9'.repeat(16),
-  ])('never %s', async (written) => {
+  ])('%s is never read as an amount', async (written) => {
     const [recipient] = await readAll(csv('nom;numero;montant', `Awa;1;${written}`))
     expect(recipient?.amount).toEqual(unusable('must be whole francs'))
   })
 
-  test('a comma without quotation marks makes no smaller amount of it', async () => {
+  test('a comma without quotation marks makes no smaller amount', async () => {
     const [first, second] = await readAll(csv('name,account,amount', 'Awa,1,1500,500', 'Awa,1,1500,'))
     expect([first?.amount, second?.amount]).toEqual([unusable('more fields'), 1_500])
-    // Nor where something once stood beside the table: its first line has an empty column there.
+    // Nor where a value once stood beside the table: its first line has an empty column there.
     const [third, fourth] = await readAll(csv('name,account,amount,', 'Awa,1,1500,500', 'Awa,1,1500,'))
     expect([third?.amount, fourth?.amount]).toEqual([unusable('more fields'), 1_500])
   })
@@ -136,7 +136,7 @@ describe('XLSX', () => {
       },
     ],
     [
-      'cells that name their place',
+      'cells that name their position',
       {
         rows:
           `<row r="1">${text('numéro', 'C1')}${text('nom', 'E1')}${text('montant', 'AB1')}</row><row r="9">` +
@@ -169,7 +169,7 @@ describe('XLSX', () => {
     expect(await read(book)).toEqual({ name: 'Awa', account: '70000001', amount: 5_000 })
   })
 
-  test('texts that cells share, written in pieces; how they are pronounced is not read', async () => {
+  test('shared texts in several pieces are read; their pronunciation is not', async () => {
     const texts =
       '<si><t>nom</t></si><si><r><t>num</t></r><r><t xml:space="preserve">éro </t></r></si>' +
       '<si><t>montant</t><rPh><t>x</t></rPh></si><si><t>Awa &amp; <![CDATA[Fils]]></t></si>'
@@ -180,7 +180,7 @@ describe('XLSX', () => {
   })
 
   test.each<[string, string, string, Workbook?]>([
-    ['a formula, whatever it gave', '<c><f>B2*2</f><v>5000</v></c>', 'is a formula'],
+    ['a formula, with any result', '<c><f>B2*2</f><v>5000</v></c>', 'is a formula'],
     ['a formula that was never worked out', '<c><f>B2*2</f><v></v></c>', 'is a formula'],
     ['an error', '<c t="e"><v>#REF!</v></c>', 'an error of the spreadsheet (#REF!)'],
     ['a truth value', '<c t="b"><v>1</v></c>', 'is a truth value'],
@@ -218,19 +218,19 @@ describe('XLSX', () => {
     )
   })
 
-  test('a fraction is left to whoever judges amounts', async () => {
+  test('a fraction is left to the check of amounts', async () => {
     expect((await read({ rows: titles + line(2, '<c><v>5000.5</v></c>') }))?.amount).toBe(5_000.5)
   })
 
-  test('nobody is paid whom a filter hides', async () => {
+  test('a recipient in a line that a filter hides is refused', async () => {
     expect((await read({ rows: titles + line(2, five, text('70000001'), ' hidden="1"') }))?.amount).toEqual(
       unusable('is in a hidden line'),
     )
   })
 })
 
-describe('problems in the words of the table', () => {
-  test('the line that a spreadsheet shows, its column, and what stands in it', async () => {
+describe('problems, as the user of the table reads them', () => {
+  test('name the line that a spreadsheet shows, its column, and the text in it', async () => {
     const { locate } = await readRecipients(
       csv('', 'Note;Nom;Numéro;Montant', '', '"x\n\ny";Awa;1;5,5', ';;;', ';Awa;2;1'),
     )
@@ -252,7 +252,7 @@ describe('problems in the words of the table', () => {
     expect(locate({ field: 'title', message: 'm' })).toEqual({ field: 'title', message: 'm' })
   })
 
-  test('columns beyond Z', async () => {
+  test('name columns beyond Z', async () => {
     const book = {
       rows: `<row>${text('nom')}${text('numéro')}${text('montant', 'AAB1')}</row><row>${text('Awa')}</row>`,
     }

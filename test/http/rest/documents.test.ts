@@ -4,7 +4,7 @@ import { restDocument } from '../../../src/http/rest/documents.ts'
 import { routes } from '../../../src/http/rest/routes.ts'
 import { snakeCase } from '../../../src/shared/input.ts'
 
-test('a field has its name of the schema in snake_case, but for these', () => {
+test('a REST field has its name of the schema in snake_case, with these exceptions', () => {
   const others = new Set<string>()
   visit(restDocument(), {
     Field: ({ alias, name: { value: name } }) => {
@@ -31,7 +31,7 @@ test('a field has its name of the schema in snake_case, but for these', () => {
   ])
 })
 
-test('every operation is the one of a route', () => {
+test('every operation belongs to a route', () => {
   const named = restDocument().definitions.flatMap((definition) =>
     definition.kind === Kind.OPERATION_DEFINITION ? [String(definition.name?.value)] : [],
   )

@@ -10,7 +10,7 @@ import { scripted, useScriptedOperator } from '../../kit/scripted-operator.ts'
 
 useScriptedOperator()
 
-test('once the service ends, no payout is begun any more', async () => {
+test('a service that ends begins no payout any more', async () => {
   const merchant = await fundedMerchant(scripted.pool, 20_000n)
   const ending = new AbortController()
   const left = Promise.withResolvers<void>()
@@ -31,11 +31,11 @@ test('once the service ends, no payout is begun any more', async () => {
     operators: { find: () => operator },
   } as unknown as Services
   const first = await openPayout(scripted.pool, merchant, { amount: 1_000n })
-  const lane = sendDuePayouts(services, 'OperatorA')
+  const sending = sendDuePayouts(services, 'OperatorA')
   await left.promise
   const second = await openPayout(scripted.pool, merchant, { amount: 1_000n })
   ending.abort()
-  await lane
+  await sending
   const { rows } = await scripted.db.owner.query<{ id: bigint; status: string }>(
     'SELECT id, status FROM payout WHERE merchant_id = $1 ORDER BY id',
     [merchant.merchantId],

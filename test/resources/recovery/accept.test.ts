@@ -5,7 +5,7 @@ import { listOrphans, resolveOrphan } from '../../../src/resources/recovery/orph
 import { eventually } from '../../kit/eventually.ts'
 import { controlToken, startTestApp, type TestApp, type TestMerchant } from '../../kit/app.ts'
 
-// What accepting a restore asks the operators, and what it makes of their statements: through the simulator.
+// Accepting a restore asks the operators for statements and compares them; the simulator plays the operators.
 
 let app: TestApp
 let shop: TestMerchant
@@ -45,7 +45,7 @@ async function pay(reference: string, phone: string): Promise<void> {
   expect(status).toBe(202)
 }
 
-/** Something that the operator does in our name, and that no record of ours has. */
+/** A payment that the operator made in our name, and that no record of ours has. */
 async function payOutside(identity: string): Promise<void> {
   const operator = app.app.services.operators.find('OperatorA')
   const outcome = await operator?.disburse(
@@ -69,7 +69,7 @@ test('an operator that gives no statement keeps the halt; then each orphan is na
   const identity = randomUUID()
   await payOutside(identity)
   await pay('known', '70000001')
-  // Its callback is lost, and it is asked about later: open here, and executed there.
+  // Its callback is lost, and it is queried later: open here, and executed there.
   await pay('open', '70300001')
   await eventually(async () => {
     const answer = await control('GET', 'invariants')
@@ -112,13 +112,13 @@ test('an operator that gives no statement keeps the halt; then each orphan is na
   expect(await listOrphans(pool)).toEqual([])
 })
 
-test('what is open here and executed there is waited for, and never sent again', async () => {
+test('a payment open here and executed there is waited for, and never sent again', async () => {
   await pay('waited', '70000001')
   await eventually(async () => {
     const { body } = await app.rest('GET', '/payment/status/waited')
     expect(body.state).toBe('success')
   })
-  // As a backup has it that was taken before the answer: not known to have left.
+  // As in a backup taken before the answer: the prompt is not known to have left.
   await app.database.owner.query(
     `SET session_replication_role = replica;
      UPDATE operator_request SET state = 'unsent', next_check_at = NULL

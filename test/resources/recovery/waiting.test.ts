@@ -9,9 +9,10 @@ import { customer, minute, openFixture } from '../../kit/fixture.ts'
 import type { TestMerchant } from '../../kit/app.ts'
 import { useBounds } from '../../kit/use-bounds.ts'
 
-// What a backup has as waiting for people, and what was approved and paid after it: its operator knows that.
+// A backup has payments that wait for approval; they were approved and paid after it, and their operator
+// knows that.
 
-// What could not be sent is looked at again soon.
+// A request that could not be sent is claimed again soon.
 useBounds(limits, { operatorFenceMs: 300 })
 const fixture = await openFixture()
 const { owner } = fixture.database
@@ -36,7 +37,7 @@ async function openShop(): Promise<Shop> {
   return { shop, maker, other }
 }
 
-/** Something of 900,000 F that waits for people. @returns its id, and the identity it is asked under */
+/** A payment of 900,000 F that waits for approval. @returns its id, and its identity at the operator */
 async function waits(maker: TestMember, kind: 'deposit' | 'payout') {
   const phone = customer('00')
   const asked = { amount: 900_000, payment_method: 'OperatorA' }
@@ -53,7 +54,7 @@ async function waits(maker: TestMember, kind: 'deposit' | 'payout') {
   return { id, identity: rows[0]?.identity ?? '', phone }
 }
 
-/** What the operator did after the backup. */
+/** The payment that the operator executed after the backup. */
 async function payLost({ identity, phone }: Awaited<ReturnType<typeof waits>>): Promise<void> {
   const outcome = await services.operators.find('OperatorA')?.disburse(
     {
@@ -91,8 +92,8 @@ async function approve({ token }: TestMember, id: number) {
   return ask(token, document, { id: String(id), digest: approval.digest })
 }
 
-/** How often the job has looked at the request of a deposit. */
-async function looksAt(id: number): Promise<number> {
+/** The number of times that the job has claimed the request of a deposit. */
+async function attemptsOf(id: number): Promise<number> {
   const { rows } = await owner.query<{ n: number }>(
     'SELECT check_count AS n FROM operator_request WHERE transaction_id = $1',
     [id],
@@ -100,7 +101,7 @@ async function looksAt(id: number): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-test('a deposit that was paid after the backup, and is approved again before it is accepted', async () => {
+test('a deposit paid after the backup, and approved again before the restore is accepted', async () => {
   const { shop, maker, other } = await openShop()
   const deposit = await waits(maker, 'deposit')
   await payLost(deposit)
@@ -108,11 +109,11 @@ test('a deposit that was paid after the backup, and is approved again before it 
   expect(await approve(other, deposit.id)).toMatchObject({ status: 'PROCESSING' })
   // A deposit that does not leave is given up after a while.
   await fixture.advance(minute)
-  const looks = await looksAt(deposit.id)
-  // Nobody knows yet what left: it is neither sent nor given up.
+  const attempts = await attemptsOf(deposit.id)
+  // It is not yet known which deposits left: this one is neither sent nor given up.
   await eventually(async () => {
-    const isLookedAt = (await looksAt(deposit.id)) > looks + 1
-    expect([await fixture.statusOf(shop, deposit.id), isLookedAt]).toEqual(['processing', true])
+    const isClaimedAgain = (await attemptsOf(deposit.id)) > attempts + 1
+    expect([await fixture.statusOf(shop, deposit.id), isClaimedAgain]).toEqual(['processing', true])
   })
   const { reconciled, orphans } = await accept()
   expect([reconciled.openRequestIds.length, orphans]).toEqual([1, []])
@@ -121,7 +122,7 @@ test('a deposit that was paid after the backup, and is approved again before it 
   expect((await fixture.executionsOf(deposit.id)).map(({ count }) => count)).toEqual([1])
 })
 
-test('what waits for people is no orphan; once it is cancelled here it is one', async () => {
+test('a payment that waits for approval is no orphan; once it is cancelled here it is one', async () => {
   const { maker, other } = await openShop()
   const deposit = await waits(maker, 'deposit')
   const payout = await waits(maker, 'payout')

@@ -30,7 +30,7 @@ afterAll(async () => {
 })
 
 const proves = (code: string) => verifySecondFactor(db.database.pool, master, memberId, code)
-/** Who shows a code 20 times at once. @returns how often it was taken */
+/** Shows a code 20 times at once. @returns the number of times that it was taken */
 async function taken(code: string): Promise<number> {
   const shown = await Promise.all(Array.from({ length: 20 }, () => proves(code)))
   return shown.filter(Boolean).length
@@ -52,11 +52,14 @@ test('a recovery code that is shown 20 times at once is taken once, and the othe
     hashes,
   ])
   for (const code of codes.slice(0, 3)) expect(await taken(code)).toBe(1)
-  const left = await Promise.all(codes.map(proves))
-  expect(left).toEqual([...Array.from({ length: 3 }, () => false), ...Array.from({ length: 7 }, () => true)])
+  const results = await Promise.all(codes.map(proves))
+  expect(results).toEqual([
+    ...Array.from({ length: 3 }, () => false),
+    ...Array.from({ length: 7 }, () => true),
+  ])
 })
 
-test('of ten codes that are shown at once each is taken', async () => {
+test('ten codes that are shown at once are each taken', async () => {
   const { codes, hashes } = makeRecoveryCodes(master, memberId)
   await db.owner.query('UPDATE member_secret SET recovery_hashes = $2 WHERE member_id = $1', [
     memberId,

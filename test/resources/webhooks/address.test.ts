@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { checkWebhookUrl } from '../../../src/resources/webhooks/address.ts'
 import { message, names, startReceiver, startSender, startSocket } from '../../kit/webhooks/receivers.ts'
 
-/** Names of an attacker's DNS, and where they lead. */
+/** Names of an attacker's DNS, and their addresses. */
 const hostileNames: Record<string, readonly string[]> = {
   'inner.test': ['127.0.0.1'],
   '127.0.0.1.nip.test': ['127.0.0.1'],
@@ -20,9 +20,9 @@ const hostileNames: Record<string, readonly string[]> = {
   'text.test': ['inner'],
 }
 
-/** In the port of each the listener's is put. */
+/** The port of the listener replaces `P` in each. */
 const hostile: readonly string[] = [
-  // Literals of this machine, in every writing that an address may have.
+  // Literals of this machine, in every notation of an address.
   'https://127.0.0.1:P/',
   'https://127.1:P/',
   'https://127.0.1:P/',
@@ -57,7 +57,7 @@ const hostile: readonly string[] = [
   'https://LOCALHOST:P/',
   'https://ⓛocalhost:P/',
   'https://shop.localhost:P/',
-  // What is within a network, or nowhere.
+  // Addresses within a network, or of no network.
   'https://10.0.0.1:P/',
   'https://172.16.0.1:P/',
   'https://172.31.255.255:P/',
@@ -87,7 +87,7 @@ const hostile: readonly string[] = [
   'https://[5f00::1]:P/',
   'https://[100::1]:P/',
   'https://[4000::1]:P/',
-  // Other doors, and words that lead a reader astray.
+  // Other ports and schemes, and confusing notations.
   'http://93.184.216.34/',
   'http://127.0.0.1:P/',
   'https://93.184.216.34:80/',
@@ -112,7 +112,7 @@ const refusal = (words: string | RegExp) =>
     detail: { problems: [{ field: 'url', message: expect.stringMatching(words) }] },
   })
 
-test('no address that leads inside is registered, or sent to, however it is written', async () => {
+test('no internal address is registered, or sent to, in any notation', async () => {
   expect(new Set(hostile).size).toBeGreaterThanOrEqual(60)
   const inner = await startSocket()
   const rules = { mode: 'production', resolve: names(hostileNames).resolve } as const
@@ -131,7 +131,7 @@ test('no address that leads inside is registered, or sent to, however it is writ
   expect(inner.connections).toBe(0)
 })
 
-test('no special address is allowed in any writing', async () => {
+test('no special address is allowed in any notation', async () => {
   const inner = (octets: readonly number[]) => Buffer.from(octets).readUInt32BE()
   const ranges = [
     [10, 0, 0, 0, 8],
@@ -167,7 +167,7 @@ test('no special address is allowed in any writing', async () => {
   )
 })
 
-describe('what is registered', () => {
+describe('a registered address', () => {
   const { resolve } = names({
     'shop.test': ['93.184.216.34', '2606:4700::1111'],
     'xn--caf-dma.test': ['1.1.1.1'],
@@ -211,7 +211,7 @@ describe('what is registered', () => {
     await expect(checkWebhookUrl(url, { mode: 'sandbox' })).rejects.toEqual(refusal(/./))
   })
 
-  test('the refusal says what is wrong with it', async () => {
+  test('is refused with a message that names the fault', async () => {
     const check = (url: string) => checkWebhookUrl(url, { mode: 'production', resolve })
     await expect(check('http://shop.test/')).rejects.toEqual(refusal('must begin with https://'))
     await expect(check('https://a:b@shop.test/')).rejects.toEqual(
@@ -224,7 +224,7 @@ describe('what is registered', () => {
     await expect(check('shop')).rejects.toEqual(refusal('http or https'))
   })
 
-  test('a name that no DNS knows is taken, and judged once it is there', async () => {
+  test('may have a name that DNS does not know yet; it is checked at the delivery', async () => {
     const url = 'https://shop.invalid/'
     expect(await checkWebhookUrl(url, { mode: 'production' })).toBe(url)
     const sent = await startSender({ mode: 'production' }).send(message(url))
@@ -232,7 +232,7 @@ describe('what is registered', () => {
   })
 })
 
-describe('a name that leads elsewhere later', () => {
+describe('a name that changes its address later', () => {
   test('is refused once it leads inside, though it was registered with an outer address', async () => {
     const inner = await startSocket()
     const answers = [['93.184.216.34'], ['127.0.0.1']]
@@ -242,7 +242,7 @@ describe('a name that leads elsewhere later', () => {
     expect(inner.connections).toBe(0)
   })
 
-  test('is asked for once per connection: the address that was judged is the one that is used', async () => {
+  test('is resolved once per connection: the checked address is the one in use', async () => {
     const receiver = await startReceiver((response) => response.end())
     const { asked, resolve } = names({ 'receiver.test': ['127.0.0.1'] })
     const sender = startSender({ resolve })

@@ -17,12 +17,12 @@ afterAll(() => base.close())
 const advance = (seconds: number) => base.app.services.sandbox?.advanceClock(seconds * 1_000)
 const sequences = (calls: readonly { sequence: number }[]) => calls.map(({ sequence }) => sequence)
 
-/** Waits until an endpoint stands so. */
+/** Waits until an endpoint has this state. */
 const stands = (id: number, expected: object, withinMs?: number) =>
   eventually(async () => expect(await stateOf(base.database, id)).toMatchObject(expected), withinMs)
 
-/** How an endpoint stands once nothing of it is due. */
-async function rested(id: number) {
+/** The state of an endpoint once no event of it is due. */
+async function settledState(id: number) {
   await eventually(async () => (await stateOf(base.database, id))?.due !== true)
   return { isActive: (await stateOf(base.database, id))?.isActive === true }
 }
@@ -34,7 +34,7 @@ async function endpointTo(url: string, types?: readonly string[]) {
   return { merchantId, id }
 }
 
-test('events arrive in their order, once each, and nothing is left to do', async () => {
+test('events arrive in their order, once each, and none is left', async () => {
   const receiver = await receive()
   const { merchantId, id } = await endpointTo(receiver.url)
   for (const count of [1, 250, 3]) await happen(base.database, merchantId, count)
@@ -42,23 +42,23 @@ test('events arrive in their order, once each, and nothing is left to do', async
   expect(sequences(receiver.calls)).toEqual(upTo(254))
 })
 
-test('what is not named makes no delivery, nor does any event of who has no endpoint', async () => {
+test('an event without an endpoint for its type or its merchant makes no delivery', async () => {
   const receiver = await receive()
   const { merchantId, id } = await endpointTo(receiver.url, ['payout_failed'])
-  const stranger = await base.merchant()
-  await happen(base.database, stranger.merchantId, 20)
+  const other = await base.merchant()
+  await happen(base.database, other.merchantId, 20)
   await happen(base.database, merchantId, 3)
   await happen(base.database, merchantId, 1, 'payout_failed')
   await stands(id, { delivered: 1, attempts: 1, pending: 0 })
   expect(receiver.calls).toMatchObject([{ event: 'payout_failed', sequence: 4 }])
   const { rowCount } = await base.database.owner.query(
     'SELECT FROM webhook_delivery WHERE merchant_id = $1',
-    [stranger.merchantId],
+    [other.merchantId],
   )
   expect(rowCount).toBe(0)
 })
 
-test('a failure waits for its time while others go on, and is given up after the last', async () => {
+test('a failed event waits while others go on, and is given up after the last attempt', async () => {
   const receiver = await receive(({ sequence }) => (sequence === 2 ? 500 : 204))
   const { merchantId, id } = await endpointTo(receiver.url)
   await happen(base.database, merchantId, 3)
@@ -79,7 +79,7 @@ test('a failure waits for its time while others go on, and is given up after the
   expect(rows).toEqual([1, 2, 3].map((nth) => ({ nth, ...attempt })))
 })
 
-test('410 ends an event at once; 503 is left alone for as long as it asks', async () => {
+test('410 ends an event at once; 503 pauses the endpoint for as long as it asks', async () => {
   const busy = (response: ServerResponse) => response.writeHead(503, { 'retry-after': '30' }).end()
   const receiver = await receive(({ sequence }, nth) => (sequence === 1 ? 410 : nth === 2 ? busy : 204))
   const { merchantId, id } = await endpointTo(receiver.url)
@@ -98,8 +98,8 @@ test('an outage of 500 events costs 20 calls; enabled again, all arrive in their
   const receiver = await receive(() => (isDown ? 500 : 204))
   const { merchantId, id } = await endpointTo(receiver.url)
   await happen(base.database, merchantId, 250)
-  for (let turn = 0; (await rested(id)).isActive; turn += 1) {
-    if (turn === 3) await happen(base.database, merchantId, 250)
+  for (let round = 0; (await settledState(id)).isActive; round += 1) {
+    if (round === 3) await happen(base.database, merchantId, 250)
     await advance(67)
   }
   await stands(id, { failures: 20, isActive: false })
@@ -119,7 +119,7 @@ test('an outage of 500 events costs 20 calls; enabled again, all arrive in their
   expect(sequences(receiver.calls.slice(20))).toEqual(upTo(501))
 })
 
-test('whoever recovers gets what waited, in order', async () => {
+test('an endpoint that recovers gets the waiting events, in order', async () => {
   let isDown = true
   const receiver = await receive(() => (isDown ? 500 : 204))
   const { merchantId, id } = await endpointTo(receiver.url)
@@ -131,7 +131,7 @@ test('whoever recovers gets what waited, in order', async () => {
   expect(sequences(receiver.taken)).toEqual(upTo(8))
 })
 
-test('what is changed while its receiver is slow gets the rest at its new address', async () => {
+test('an endpoint changed while its receiver is slow gets the other events at its new address', async () => {
   const old = await receive(() => (response) => setTimeout(() => response.writeHead(204).end(), 1_100))
   const receiver = await receive()
   const { merchantId, id } = await endpointTo(old.url)
@@ -143,24 +143,24 @@ test('what is changed while its receiver is slow gets the rest at its new addres
   expect([old, receiver].map(({ calls }) => sequences(calls))).toEqual([[1], [2, 3]])
 })
 
-test('one that hangs keeps nobody else waiting', async () => {
+test('a hanging endpoint delays no other endpoint', async () => {
   const hanging = await receive(() => () => {})
   const others = await Promise.all(Array.from({ length: 4 }, () => receive()))
   const stuck = await endpointTo(hanging.url)
   const quick = await Promise.all(others.map(({ url }) => endpointTo(url)))
   await happen(base.database, stuck.merchantId, 20)
   await eventually(() => expect(hanging.calls).toMatchObject([{ sequence: 1 }]))
-  // A lane that is busy finds by itself what comes.
+  // A busy queue finds new events by itself.
   const jobs = () =>
     base.database.owner.query(
       `SELECT pg_sequence_last_value(
          pg_get_serial_sequence('graphile_worker._private_jobs', 'id')::regclass)`,
     )
   const { rows: before } = await jobs()
-  for (let turn = 0; turn < 5; turn += 1) await happen(base.database, stuck.merchantId, 2)
+  for (let round = 0; round < 5; round += 1) await happen(base.database, stuck.merchantId, 2)
   expect((await jobs()).rows).toEqual(before)
   const begun = performance.now()
-  for (let turn = 0; turn < 5; turn += 1) {
+  for (let round = 0; round < 5; round += 1) {
     for (const { merchantId } of quick) await happen(base.database, merchantId, 20)
   }
   await Promise.all(quick.map(({ id }) => stands(id, { delivered: 100 })))
@@ -168,8 +168,8 @@ test('one that hangs keeps nobody else waiting', async () => {
   expect(hanging.calls).toHaveLength(1)
 })
 
-test('80 fresh endpoints of 16 merchants that hang hold no place that a healthy one needs', async () => {
-  // None is given up while the others are looked at, however slow the machine is.
+test('80 fresh endpoints of 16 merchants that hang hold no slot that a healthy one needs', async () => {
+  // None is given up while the others are checked, even on a slow machine.
   useBounds(limits, { webhookDeadlineMs: 10 * limits.webhookDeadlineMs }, onTestFinished)
   const hanging = await receive(() => () => {})
   const { master } = base.app.services.access
@@ -193,11 +193,11 @@ test('80 fresh endpoints of 16 merchants that hang hold no place that a healthy 
   expect(rows[0]?.n).toBe(0)
 })
 
-test('of two processes one is at a lane, whatever is enqueued', async () => {
+test('one of two processes works on a queue at a time, however many jobs are enqueued', async () => {
   const receiver = await receive(() => (response) => setTimeout(() => response.writeHead(204).end(), 10))
   const { merchantId, id } = await endpointTo(receiver.url)
   await base.sibling()
-  for (let turn = 0; turn < 25; turn += 1) {
+  for (let round = 0; round < 25; round += 1) {
     await happen(base.database, merchantId, 4)
     await base.database.owner.query(`SELECT enqueue_each('webhooks.deliver', 'endpointId', $1::int[])`, [
       [id],
@@ -208,7 +208,7 @@ test('of two processes one is at a lane, whatever is enqueued', async () => {
   expect(sequences(receiver.calls)).toEqual(upTo(100))
 })
 
-test('what waited for 30 days is given up, and what was done 90 days ago is forgotten', async () => {
+test('an event that waited for 30 days is given up, and one done 90 days ago is deleted', async () => {
   const receiver = await receive(({ sequence }) => (sequence === 2 ? 500 : 204))
   const { merchantId, id } = await endpointTo(receiver.url)
   await happen(base.database, merchantId, 3)
@@ -226,7 +226,7 @@ test('what waited for 30 days is given up, and what was done 90 days ago is forg
   await age(2)
   await sweep()
   expect(await stateOf(base.database, id)).toMatchObject({ delivered: 2, pending: 0, dead: 1, attempts: 3 })
-  // What is replayed has thirty days again.
+  // A replayed event has thirty days again.
   await base.database.owner.query('SELECT replay_events($1, $2, 2, 2, NULL)', [merchantId, id])
   await sweep()
   await stands(id, { delivered: 2, pending: 1, dead: 0, attempts: 4 })
@@ -235,7 +235,7 @@ test('what waited for 30 days is given up, and what was done 90 days ago is forg
   expect(await stateOf(base.database, id)).toMatchObject({ delivered: 0, dead: 1, attempts: 2 })
 })
 
-test('of what waited too long nothing is left, however much an endpoint has', async () => {
+test('events that waited too long are all deleted, however many an endpoint has', async () => {
   const { merchantId, id } = await endpointTo('http://127.0.0.1:1/')
   const { owner } = base.database
   await owner.query('SELECT change_webhook($1, $2, NULL, NULL, false)', [merchantId, id])

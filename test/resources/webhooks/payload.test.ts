@@ -3,7 +3,7 @@ import { eventIdText, webhookBody } from '../../../src/resources/webhooks/payloa
 
 const occurredAt = new Date('2026-01-31T10:00:00.000Z')
 
-test('says of a payment what is written, in one order, and nothing else that the log keeps', () => {
+test('an event of a payment has the documented fields, in one order, and no other field of the log', () => {
   const data = { status: 'success', amount: 5_000, reference: 'R-1', transaction_id: 7, late: false }
   const sent = { id: eventIdText(12n), type: 'payment_received', data, occurredAt } as const
   expect(webhookBody({ ...sent, merchantId: 3, position: 41n }).toString()).toBe(
@@ -12,7 +12,7 @@ test('says of a payment what is written, in one order, and nothing else that the
   )
 })
 
-test('a test has no place in the log', () => {
+test('a sample has no position in the log', () => {
   const data = { webhook_id: 4, message: 'Bonjour' }
   const body = webhookBody({
     id: 'evt_test_9',

@@ -5,7 +5,7 @@ import { message, names, startReceiver, startSender, startSocket } from '../../k
 
 const receiverNames = names({ 'receiver.test': ['127.0.0.1'], 'other.test': ['127.0.0.1'] })
 
-describe('what a receiver answers', () => {
+describe('the status of a receiver', () => {
   test.each([
     [200, true],
     [204, true],
@@ -49,7 +49,7 @@ describe('what a receiver answers', () => {
     expect(retryAfterMs === undefined ? undefined : Math.ceil(retryAfterMs / 60_000)).toBe(wait)
   })
 
-  test('of its words the first 2 KiB are kept, as text that the database can store', async () => {
+  test('the first 2 KiB of the answer are kept, as text that the database can store', async () => {
     const sender = startSender()
     const answers = [
       'a\0b',
@@ -58,11 +58,11 @@ describe('what a receiver answers', () => {
       'é'.repeat(3_000),
     ]
     const receiver = await startReceiver((response) => response.end(answers.shift()))
-    const said = async () => (await sender.send(message(`http://127.0.0.1:${receiver.port}/`))).answer
-    expect(await said()).toBe('a\uFFFDb')
-    expect(await said()).toBe('a\uFFFD\uFFFDb')
-    expect(await said()).toBe('a'.repeat(2_047))
-    expect(await said()).toBe('é'.repeat(1_024))
+    const keptAnswer = async () => (await sender.send(message(`http://127.0.0.1:${receiver.port}/`))).answer
+    expect(await keptAnswer()).toBe('a\uFFFDb')
+    expect(await keptAnswer()).toBe('a\uFFFD\uFFFDb')
+    expect(await keptAnswer()).toBe('a'.repeat(2_047))
+    expect(await keptAnswer()).toBe('é'.repeat(1_024))
   })
 
   test('an answer of 100 MB is read to 64 KiB and no further', async () => {
@@ -83,7 +83,7 @@ describe('what a receiver answers', () => {
   })
 })
 
-describe('what keeps a receiver from answering', () => {
+describe('a receiver that does not answer', () => {
   const ask = async (port: number, deadlineMs = 250, path = '/'): Promise<SendResult> => {
     const sender = startSender({}, { deadlineMs })
     const result = await sender.send(message(`http://127.0.0.1:${port}${path}`))
@@ -92,23 +92,23 @@ describe('what keeps a receiver from answering', () => {
   }
   const unanswered = (error: string) => ({ isDelivered: false, statusCode: null, error, answer: '' })
 
-  test('it closes the connection before it reads', async () => {
+  test('closes the connection before it reads', async () => {
     const { port } = await startSocket((socket) => void socket.resetAndDestroy())
     expect((await ask(port)).error).toMatch(/^(?:reset|connect)$/)
   })
 
-  test('it closes the connection after it read', async () => {
+  test('closes the connection after it read', async () => {
     const receiver = await startReceiver((response) => void response.destroy())
     expect(await ask(receiver.port)).toMatchObject({ ...unanswered('reset'), address: '127.0.0.1' })
     expect(receiver.arrived).toHaveLength(1)
   })
 
-  test('it is silent', async () => {
+  test('is silent', async () => {
     const receiver = await startReceiver(() => {})
     expect(await ask(receiver.port)).toMatchObject(unanswered('timeout'))
   })
 
-  test('it drips its head, a byte at a time', async () => {
+  test('drips its head, a byte at a time', async () => {
     const { port } = await startSocket((socket) => {
       const head = 'HTTP/1.1 200 OK\r\nx-slow: '
       let at = 0
@@ -118,7 +118,7 @@ describe('what keeps a receiver from answering', () => {
     expect(await ask(port)).toMatchObject(unanswered('timeout'))
   })
 
-  test('it drips its body, which changes nothing: the status had come', async () => {
+  test('drips its body, which changes nothing: the status had come', async () => {
     const receiver = await startReceiver((response) => {
       response.writeHead(200, { 'content-length': '100' })
       const drip = setInterval(() => response.write('x'), 20)
@@ -130,34 +130,34 @@ describe('what keeps a receiver from answering', () => {
     expect(result.durationMs).toBeGreaterThanOrEqual(490)
   })
 
-  test('it takes the connection and never shakes hands', async () => {
+  test('takes the connection and never shakes hands', async () => {
     const { port } = await startSocket()
     const sender = startSender({}, { deadlineMs: 250 })
     const result = await sender.send(message(`https://127.0.0.1:${port}/`))
     expect(result).toMatchObject(unanswered('timeout'))
   })
 
-  test('it speaks no HTTP', async () => {
+  test('speaks no HTTP', async () => {
     const { port } = await startSocket((socket) => void socket.write('220 mail ready\r\n'))
     expect(await ask(port)).toMatchObject(unanswered('malformed'))
   })
 
-  test('it is not there', async () => {
+  test('refuses the connection', async () => {
     expect(await ask(1)).toMatchObject({ ...unanswered('connect'), address: '127.0.0.1' })
   })
 
-  test('its name is not there', async () => {
+  test('has an unknown name', async () => {
     const sender = startSender({ resolve: names({ 'nobody.test': [] }).resolve })
     const sent = await sender.send(message('https://nobody.test/'))
     expect(sent).toMatchObject({ ...unanswered('dns'), address: null })
   })
 
-  test('the DNS is silent', async () => {
+  test('has a silent DNS', async () => {
     const sender = startSender({ resolve: () => new Promise(() => {}) }, { deadlineMs: 100 })
     expect(await sender.send(message('https://shop.test/'))).toMatchObject(unanswered('timeout'))
   })
 
-  test('we end: what is under way says nothing of the receiver', async () => {
+  test('is not blamed for a delivery that the end of our service cuts off', async () => {
     const arrived = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const waiting = [...arrived]
     const receiver = await startReceiver(() => waiting.shift()?.resolve())
@@ -179,8 +179,8 @@ describe('what keeps a receiver from answering', () => {
 
 describe('over TLS', () => {
   test.each([
-    ['a certificate that is believed, of this name', 'receiver.test', receiverCertificate, null],
-    ['a certificate that nobody vouches for', 'receiver.test', undefined, 'tls'],
+    ['a trusted certificate, of this name', 'receiver.test', receiverCertificate, null],
+    ['a certificate of an unknown authority', 'receiver.test', undefined, 'tls'],
     ['a certificate of another name', 'other.test', receiverCertificate, 'tls'],
     ['a certificate of a name, for an address', '127.0.0.1', receiverCertificate, 'tls'],
   ])('%s', async (_what, host, ca, error) => {
@@ -191,7 +191,7 @@ describe('over TLS', () => {
     expect(receiver.arrived).toHaveLength(error === null ? 1 : 0)
   })
 
-  test('a receiver that does not speak it gets nothing', async () => {
+  test('a receiver without TLS gets nothing', async () => {
     const receiver = await startReceiver((response) => response.end())
     const sent = await startSender().send(message(`https://127.0.0.1:${receiver.port}/`))
     expect(sent).toMatchObject({ isDelivered: false, error: 'tls' })
@@ -209,7 +209,7 @@ test('connections are kept while events follow each other', async () => {
   expect(receiver.connections).toBeLessThanOrEqual(2)
 })
 
-test('a receiver that hangs holds up nobody else, of the same host neither', async () => {
+test('a receiver that hangs delays no other receiver, even of the same host', async () => {
   const receiver = await startReceiver((response, { path }) => void (path === '/ok' && response.end()))
   const sender = startSender({}, { deadlineMs: 10_000 })
   const url = `http://127.0.0.1:${receiver.port}`

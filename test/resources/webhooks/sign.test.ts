@@ -5,7 +5,7 @@ import { newWebhookSecret } from '../../../src/resources/webhooks/sign.ts'
 import type { Secret } from '../../../src/shared/secret.ts'
 import { type Arrived, deliver } from '../../kit/webhooks/receivers.ts'
 
-// Characters that whoever reads it as something else than bytes would change.
+// Characters that change when the body is read as anything but bytes.
 const body = Buffer.from(
   '{"event":"payment_received", "data":{"reference":"commande n° 7 — café","amount":5e3}}',
 )
@@ -13,8 +13,8 @@ const body = Buffer.from(
 /** The check of the specification, as a receiver writes it. */
 function isSigned({ headers, body: raw }: Arrived, secret: Secret, header = 'x-service-signature'): boolean {
   const given = Buffer.from(String(headers[header]), 'hex')
-  const own = createHmac('sha256', secret.reveal()).update(raw).digest()
-  return given.length === own.length && timingSafeEqual(given, own)
+  const expectedDigest = createHmac('sha256', secret.reveal()).update(raw).digest()
+  return given.length === expectedDigest.length && timingSafeEqual(given, expectedDigest)
 }
 
 /** The check of the published package. */
@@ -43,7 +43,7 @@ test('while a rotation lasts both secrets verify, and afterwards only the new on
   const [old, fresh] = [newWebhookSecret(), newWebhookSecret()]
   const during = await deliver(body, { secret: fresh, previous: old })
   for (const secret of [old, fresh]) expect(verify(during, secret)).toHaveProperty('event')
-  // Who only knows the old secret looks at the header that it always looked at.
+  // A receiver that knows only the old secret reads the header that it always read.
   expect(isSigned(during, old)).toBe(true)
   expect(isSigned(during, fresh)).toBe(false)
   expect(isSigned(during, fresh, 'x-service-signature-next')).toBe(true)
@@ -55,7 +55,7 @@ test('while a rotation lasts both secrets verify, and afterwards only the new on
   expect(isSigned(after, old)).toBe(false)
 })
 
-test('what was altered, moved to another id or another time, or is old, verifies nowhere', async () => {
+test('an altered, moved or old delivery is verified by no check', async () => {
   const secret = newWebhookSecret()
   const arrived = await deliver(body, { secret })
   const altered = { ...arrived, body: Buffer.from(body.toString().replace('5e3', '5e4')) }
