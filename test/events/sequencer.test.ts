@@ -110,7 +110,7 @@ test('12 writers, two sequencers, leaving readers: 1 to N, none missed, none twi
   )
 }, 40_000)
 
-test('positions follow the order of creation, whichever process numbers the events', async () => {
+test('positions follow the order of creation, by any sequencer', async () => {
   const { merchantId } = await makeMerchant(pool)
   await db.owner.query(
     `INSERT INTO event (merchant_id, type, data, created_at)

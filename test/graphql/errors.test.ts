@@ -63,7 +63,7 @@ describe('a bug of ours is masked, and logged once', () => {
     ['a number beyond Int', '{ number }', () => 3_000_000_000],
     ['no number at all', '{ number }', () => secret],
     ['no list', '{ list }', () => secret],
-    ['a type that nobody knows', '{ face { id } }', () => ({ secret })],
+    ['an unknown type', '{ face { id } }', () => ({ secret })],
   ])('%s', async (_what, query, resolve) => {
     const { message, extensions, logged, text } = await ask(query, resolve)
     expect(message).toBe('Something went wrong on our side. Quote the request id to support.')

@@ -76,7 +76,7 @@ test.each([
   ['another site', { 'sec-fetch-site': 'cross-site' }],
   ['a neighbour', { 'sec-fetch-site': 'same-site' }],
   ['an older browser on another site', { origin: 'https://elsewhere.example' }],
-  ['nobody knows where', { origin: 'null' }],
+  ['an unknown origin', { origin: 'null' }],
 ])('a form from %s sends no prompt, and is shown instead', async (_name, headers) => {
   const address = await link()
   const { status, text } = await send(address, { phone: '70000001' }, headers)

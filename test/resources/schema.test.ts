@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { printSdl } from '../../src/graphql/print.ts'
 import { productionSchema, schema } from '../../src/resources/schema.ts'
 
-test('schema.graphql is what the code prints', () => {
+test('schema.graphql is the schema that the code prints', () => {
   expect(readFileSync('schema.graphql', 'utf8')).toBe(printSdl(schema))
 })
 

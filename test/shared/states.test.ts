@@ -3,7 +3,7 @@ import { InvariantError } from '../../src/shared/invariant.ts'
 import { defineStates } from '../../src/shared/states.ts'
 
 const door = defineStates('door', 'closed', {
-  closed: { open: 'somebody pushed', walled: 'bricks' },
+  closed: { open: 'a person pushed', walled: 'bricks' },
   open: { closed: 'the wind' },
   walled: {},
 })

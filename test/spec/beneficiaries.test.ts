@@ -191,7 +191,7 @@ describe('GET /beneficiaries/{id}', () => {
 })
 
 describe('PUT /beneficiaries/{id}', () => {
-  test('changes what is sent, answers the envelope only', async () => {
+  test('changes the given fields, answers the envelope only', async () => {
     const made = await saved()
     const { status, body } = await ask('PUT', `/${made.id}`, { name: 'Awa T.', is_active: false })
     expect([status, body]).toEqual([200, { success: true, request_id: expect.any(String) }])

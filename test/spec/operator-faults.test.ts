@@ -169,7 +169,7 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
   })
 })
 
-describe('40 the operator takes back what it paid', () => {
+describe('40 the operator takes a payment back', () => {
   test('reversed everywhere, and money already spent becomes a debt', async () => {
     const alarm = vi.spyOn(fixture.app.services.log, 'error')
     const spender = await fixture.merchant()

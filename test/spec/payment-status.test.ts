@@ -17,7 +17,7 @@ describe('GET /payment/status/{reference}', () => {
     expect(body).toEqual({ message: expect.stringMatching(/\w/), state: 'pending', status: false })
   })
 
-  test('a payer who asks in French gets French', async () => {
+  test('a request in French gets French', async () => {
     const { reference } = await fixture.paid(shop)
     const ask = (headers: Record<string, string>) =>
       fixture.rest('GET', `/payment/status/${String(reference)}`, { headers })

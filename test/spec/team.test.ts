@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 let people = 0
-const somebody = (role?: string) => {
+const newPerson = (role?: string) => {
   people += 1
   return { name: `Awa ${people}`, email: `awa${people}@shop.test`, ...(role && { role }) }
 }
@@ -27,7 +27,7 @@ const find = (id: unknown, token = shop.token) => service.rest('GET', `/team/${S
 const alive = async ({ token }: TestMember) => (await service.rest('GET', '/transactions', { token })).status
 
 test('an invitation is 201 with the envelope alone and a Location; a known address is 409', async () => {
-  const person = somebody('finance')
+  const person = newPerson('finance')
   const { status, headers, body } = await invite(person)
   expect({ status, body }).toEqual({ status: 201, body: { success: true, request_id: expect.any(String) } })
   const location = headers.get('location') ?? ''
@@ -46,14 +46,14 @@ test('an invitation is 201 with the envelope alone and a Location; a known addre
 })
 
 test('50 invitations of one address at once are one', async () => {
-  const person = somebody()
+  const person = newPerson()
   const answers = await Promise.all(Array.from({ length: 50 }, () => invite(person)))
   expect(answers.filter(({ status }) => status === 201)).toHaveLength(1)
   expect(answers.filter(({ status }) => status === 409)).toHaveLength(49)
 })
 
 test('an invitation under an Idempotency-Key is one, and its repeat gets the same Location', async () => {
-  const once = { token: shop.token, body: somebody(), headers: { 'Idempotency-Key': 'invite-once' } }
+  const once = { token: shop.token, body: newPerson(), headers: { 'Idempotency-Key': 'invite-once' } }
   const first = await service.rest('POST', '/team/invite', once)
   const repeat = await service.rest('POST', '/team/invite', once)
   expect([first.status, repeat.status]).toEqual([201, 201])
@@ -97,7 +97,7 @@ test('a removed member loses access within a second, and may be invited again', 
   expect(await find(removed.memberId)).toMatchObject({ status: 404 })
   expect(await remove(removed.memberId)).toMatchObject({ status: 404 })
   expect(await setRole(removed.memberId, 'viewer')).toMatchObject({ status: 404 })
-  expect(await invite({ ...somebody(), email: body['data'].email })).toMatchObject({ status: 201 })
+  expect(await invite({ ...newPerson(), email: body['data'].email })).toMatchObject({ status: 201 })
 })
 
 test('the last owner is neither demoted nor removed; of two tried 20 times at once, one stays', async () => {
@@ -144,25 +144,25 @@ test('of two owners who remove each other at once one stays, in each of five tea
 
 test('an admin manages all but owners; an API key names the first owner; finance has no team', async () => {
   const { token, merchantId } = await service.merchant()
-  expect(await invite(somebody('owner'), token)).toMatchObject({ status: 201 })
-  expect(await invite(somebody('owner'), token)).toMatchObject({ status: 403 })
+  expect(await invite(newPerson('owner'), token)).toMatchObject({ status: 201 })
+  expect(await invite(newPerson('owner'), token)).toMatchObject({ status: 403 })
   const [owner, admin] = [await member(merchantId, 'owner'), await member(merchantId, 'admin')]
   expect(await setRole(owner.memberId, 'viewer', token)).toMatchObject({ status: 403 })
   expect(await setRole(owner.memberId, 'viewer', admin.token)).toMatchObject({ status: 403 })
   expect(await remove(owner.memberId, admin.token)).toMatchObject({ status: 403 })
   expect(await setRole(admin.memberId, 'owner', admin.token)).toMatchObject({ status: 403 })
-  expect(await invite(somebody('owner'), admin.token)).toMatchObject({ status: 403 })
-  expect(await invite(somebody('admin'), admin.token)).toMatchObject({ status: 201 })
-  expect(await invite(somebody('owner'), owner.token)).toMatchObject({ status: 201 })
+  expect(await invite(newPerson('owner'), admin.token)).toMatchObject({ status: 403 })
+  expect(await invite(newPerson('admin'), admin.token)).toMatchObject({ status: 201 })
+  expect(await invite(newPerson('owner'), owner.token)).toMatchObject({ status: 201 })
   const finance = await member(merchantId, 'finance')
-  expect(await invite(somebody(), finance.token)).toMatchObject({
+  expect(await invite(newPerson(), finance.token)).toMatchObject({
     status: 403,
     body: { required_scopes: ['team'] },
   })
 })
 
 test('a sandbox without a mail server shows its emails; by their links a person joins', async () => {
-  const person = somebody()
+  const person = newPerson()
   await invite(person)
   const read = async () => (await fetch(`${service.url}/mail?lang=en`)).text()
   await eventually(async () => expect(await read()).toContain(person.email))

@@ -287,10 +287,10 @@ describe('GET /transactions/{id}', () => {
 
   test('404 the transaction of another merchant, as if it did not exist', async () => {
     const other = await fixture.merchant()
-    const theirs = await fixture.rest('GET', `/transactions/${made[0]?.id}`, other)
-    const nobodys = await fixture.rest('GET', '/transactions/999999999', other)
-    expect(theirs.status).toBe(404)
-    expect({ ...theirs.body, request_id: '' }).toEqual({ ...nobodys.body, request_id: '' })
+    const foreign = await fixture.rest('GET', `/transactions/${made[0]?.id}`, other)
+    const unknownId = await fixture.rest('GET', '/transactions/999999999', other)
+    expect(foreign.status).toBe(404)
+    expect({ ...foreign.body, request_id: '' }).toEqual({ ...unknownId.body, request_id: '' })
   })
 
   test.each(['abc', '0', '-1', '1.5', '1e3', '99999999999999999999', '%00', '0x10'])(
