@@ -66,7 +66,7 @@ export const moneyMutants: readonly Mutant[] = [
     find: "    WHEN EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) THEN 'halted'\n",
     replace: '',
     test: 'spec/bulk-dry-run.test.ts',
-    finds: 'nobody is paid beyond the limits of a token, or while payments out are halted',
+    finds: 'no recipient is paid beyond the limits of a token, or while payments out are halted',
   },
   {
     name: 'the batch of a merchant that owes is sent',
@@ -117,7 +117,7 @@ export const moneyMutants: readonly Mutant[] = [
     find: 'WHERE s.amount + excluded.amount <= s.maximum',
     replace: 'WHERE excluded.amount <= s.maximum',
     test: 'spec/key-limits.test.ts',
-    finds: '20 deposits of 10,000 at once under 50,000 a day: five pass, whatever door and process',
+    finds: '20 deposits of 10,000 at once under 50,000 a day: five pass, over all APIs and processes',
   },
   {
     name: 'a link’s place is counted without FOR UPDATE',
@@ -125,7 +125,7 @@ export const moneyMutants: readonly Mutant[] = [
     find: 'WHERE l.id = link FOR UPDATE OF l;',
     replace: 'WHERE l.id = link;',
     test: 'spec/payment-link-races.test.ts',
-    finds: '60 payers at once of a link with one place: one gets a prompt, the others are told so',
+    finds: '60 payers at once of a link for one payment: one is prompted, the others read why not',
   },
   {
     name: 'a late payment is no use of its link',
@@ -141,7 +141,7 @@ export const moneyMutants: readonly Mutant[] = [
     find: ' AND (kept.locked_until > clock_timestamp()) IS NOT TRUE THEN',
     replace: ' THEN',
     test: 'idempotency/idempotency-claim.test.ts',
-    finds: 'of many that go on with a request whose process died, one does',
+    finds: 'of many callers that resume a request whose process died, exactly one does',
   },
   {
     name: 'a payment passes a whitelist that was just changed',
@@ -149,7 +149,7 @@ export const moneyMutants: readonly Mutant[] = [
     find: '    AND whitelist_allows(m.ip_whitelist, address)\n',
     replace: '',
     test: 'spec/whitelist-money.test.ts',
-    finds: 'from an address that is off the whitelist by now',
+    finds: 'from an address that is no longer on the whitelist',
   },
   {
     name: 'a deposit is made with an old version of a key',
@@ -196,7 +196,7 @@ export const moneyMutants: readonly Mutant[] = [
       },
     ],
     test: 'idempotency/idempotency-claim.test.ts',
-    finds: 'of many that go on with a request whose process died, one does',
+    finds: 'of many callers that resume a request whose process died, exactly one does',
   },
   {
     name: 'a refund that waits for approval is not counted',
@@ -212,6 +212,6 @@ export const moneyMutants: readonly Mutant[] = [
     find: 'greatest(3, used.usage_limit / 10)',
     replace: 'used.usage_limit',
     test: 'pages/payment-link-slots.test.ts',
-    finds: 'one address with 40 telephones takes 4 of 40 places, and 40 others pay',
+    finds: 'one address with 40 phones takes 4 of 40 slots, and 40 others pay',
   },
 ]

@@ -210,6 +210,6 @@ export const operatorsMutants: readonly Mutant[] = [
     find: '      if (!rows[0]?.taken) return undefined\n',
     replace: '',
     test: 'resources/webhooks/endpoint-queue.test.ts',
-    finds: 'of two processes one is at a lane, whatever is enqueued',
+    finds: 'one of two processes works on a queue at a time, however many jobs are enqueued',
   },
 ]

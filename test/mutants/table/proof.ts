@@ -141,7 +141,7 @@ export const proofMutants: readonly Mutant[] = [
     find: "  if (http.isRetiring()) return ['draining']\n",
     replace: '',
     test: 'http/health.test.ts',
-    finds: 'before it drains it is not ready for DRAIN_DELAY_MS, and goes on accepting requests',
+    finds: 'a draining process is not ready for DRAIN_DELAY_MS, but still accepts requests',
   },
   {
     name: 'a running node uses a promoted database',
@@ -165,6 +165,6 @@ export const proofMutants: readonly Mutant[] = [
     find: 'downCodes.has(code) || lacksResources.test(code)',
     replace: 'downCodes.has(code)',
     test: 'spec/disk-full.test.ts',
-    finds: 'from the database is 503 with Retry-After at every door',
+    finds: 'from the database is 503 with Retry-After over every protocol',
   },
 ]
