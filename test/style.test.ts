@@ -16,7 +16,7 @@ const sqlCalls = new RegExp(
   'g',
 )
 
-/** Who writes rows without an SQL function: these run before the functions are there. */
+/** The files that write rows without an SQL function: they run before the functions exist. */
 const inlineWriters: ReadonlySet<string> = new Set(['src/database/functions.ts', 'src/database/migrate.ts'])
 
 /** From the lowest layer up; modules of one layer do not import each other. */
@@ -43,14 +43,14 @@ const layers: readonly (readonly string[])[] = [
 /** Programs of their own, which share nothing with the server but what goes over the wire. */
 const isolated = ['src/simulator/', 'src/dashboard/']
 
-/** Which resource calls a verb of which other one. */
+/** The resources that call a verb of another resource. */
 const resourceCalls: ReadonlySet<string> = new Set([
   'audit-log → team',
   'payment-links → transactions',
   'sandbox → merchants',
 ])
 
-/** Who reads the environment, and why others than config.ts do. */
+/** The files beside config.ts that read the environment, each with its reason. */
 const environmentReaders: ReadonlySet<string> = new Set([
   'src/config/config.ts',
   // Hands it on to `pg_dump` and `pg_restore`, which are found by it.
@@ -184,10 +184,10 @@ const rules: Record<string, Rule> = {
   'what a comment cites is a page and a heading of src/docs': ({ text }) => deadCitations(text),
 }
 
-/** What only the steps call: signing in, counting a request, looking for room. */
+/** Calls that only the steps make: signing in, counting a request, taking a slot. */
 const ownSteps = /\bawait authenticate\(|\.(?:takeTurn|takePage|setTurnHeaders)\(|\badmission\.check\(/g
 
-/** The pool that sees every merchant's rows, however it is taken. What a merchant reads: `merchantPool`. */
+/** The pool that sees every merchant's rows, however it is taken. Reads for a merchant use `merchantPool`. */
 const poolOfAll = new RegExp(
   [
     String.raw`\bdatabase\s*\.\s*pool\b`,

@@ -106,17 +106,20 @@ const tampering: Record<string, (rows: LinkedEntry[], at: number) => number> = {
   },
 }
 
-test.each(Object.entries(tampering))('every %s is seen, at the first place it shows', (_name, tamper) => {
-  const { entries, head } = sealed(30)
-  expect(faultOf(entries, head)).toBeNull()
-  for (let turn = 0; turn < 100; turn += 1) {
-    const rows = entries.map((entry) => ({ ...entry }))
-    const place = tamper(rows, randomInt(rows.length))
-    expect(faultOf(rows, head)).toMatchObject({ position: BigInt(place) })
-  }
-})
+test.each(Object.entries(tampering))(
+  'every %s is found, at the first entry that shows it',
+  (_name, tamper) => {
+    const { entries, head } = sealed(30)
+    expect(faultOf(entries, head)).toBeNull()
+    for (let turn = 0; turn < 100; turn += 1) {
+      const rows = entries.map((entry) => ({ ...entry }))
+      const place = tamper(rows, randomInt(rows.length))
+      expect(faultOf(rows, head)).toMatchObject({ position: BigInt(place) })
+    }
+  },
+)
 
-test('a chain that was written anew does not fit its head, and nobody else writes a head', () => {
+test('a rewritten chain does not fit its head, and no other role writes a head', () => {
   const { head } = sealed(30)
   let link = chainStart
   const anew = Array.from({ length: 30 }, (_, n) => {
@@ -133,7 +136,7 @@ test('a chain that was written anew does not fit its head, and nobody else write
   expect(faultOf(anew, stolen)).toMatchObject({ problem: 'head forged' })
 })
 
-test('what lies beyond the head is seen, and an empty log is right', () => {
+test('an entry beyond the head is found, and an empty log is right', () => {
   const { entries, head } = sealed(3)
   const extra = chainedBy(chain(head, entryNo(4)), entryNo(4))
   expect(faultOf([...entries, extra], head)).toMatchObject({ position: 4n, problem: 'beyond the head' })

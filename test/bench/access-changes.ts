@@ -64,7 +64,7 @@ await runProgram(async () => {
 
 type Act = (wire: Wire, token: string, id: string) => Promise<boolean>
 
-/** Lets every merchant act once a second, and notes how long each act took that was not refused. */
+/** Lets every merchant act once a second, and records the time of each act that was not refused. */
 async function keepActing(
   wires: readonly Wire[],
   keys: readonly { token: string; id: string }[],

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 
-/** What one group of payments comes to: 5 collections, 3 deposits and 2 payouts, all of them paid. */
+/** The rows of one group of payments: 5 collections, 3 deposits and 2 payouts, all of them paid. */
 export const group = { transactions: 8, payouts: 2, entries: 15, events: 22 }
 
 /**
@@ -36,7 +36,7 @@ interface FillOptions {
   fast?: boolean
 }
 
-/** Notes that the books are proven up to here, as the service notes it. */
+/** Records that the books are proven up to here, as the service does. */
 export async function recordPoint(owner: pg.Pool): Promise<void> {
   await owner.query(`
     DELETE FROM audit_point; DELETE FROM audit_proven;
@@ -111,7 +111,7 @@ const rows = {
         AND turn = CASE WHEN j <= 16 THEN j % 2 ELSE j % 3 END) AS t ORDER BY g, j`,
 }
 
-/** What is kept beside the rows: `$1` groups in all, of `$2` merchants. */
+/** The balances and counts that are kept beside the rows, for `$1` groups in all, of `$2` merchants. */
 const ofMerchants = `FROM generate_series(0, $2::bigint - 1) AS n
   CROSS JOIN LATERAL (SELECT (1000 + n)::int AS merchant, ($1::bigint - n + $2 - 1) / $2 AS groups) AS m`
 const kept = [

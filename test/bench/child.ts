@@ -5,9 +5,9 @@ import { join } from 'node:path'
 /** A process of its own that takes part in a run. */
 export interface Child<Ready> {
   pid: number
-  /** What it said once it was ready. */
+  /** The message that it sent when it was ready. */
   ready: Ready
-  /** Asks it for something. @returns its answer */
+  /** Sends it a question. @returns its answer */
   ask(question: object): Promise<unknown>
   close(): Promise<void>
 }
@@ -47,7 +47,7 @@ async function nextMessage(child: ChildProcess, name: string): Promise<unknown> 
   return message
 }
 
-/** What this process was started with. */
+/** The options that this process was started with. */
 export function childOptions(): object {
   return JSON.parse(process.argv[2] ?? '{}') as object
 }

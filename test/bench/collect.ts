@@ -91,7 +91,7 @@ export const collect: Workload = async (fixture) => {
   }
 }
 
-/** What earlier turns left to be asked about must not disturb the next. */
+/** Clears the open requests of earlier turns, so that they do not disturb the next. */
 export async function clearWork(fixture: BenchFixture): Promise<void> {
   await fixture.owner.query(
     'UPDATE operator_request SET next_check_at = NULL WHERE next_check_at IS NOT NULL',

@@ -33,7 +33,7 @@ export async function openFixture(): Promise<BenchFixture> {
   // With the rights of the account; the product's sessions ask for their own roles after this.
   const url = withOption(databaseUrl(server.connection(name)), '-c role=none')
   const owner = new pg.Pool({ connectionString: url, max: 2 })
-  // Whatever is still open when the database is dropped.
+  // Connections that are still open when the database is dropped.
   owner.on('error', () => {})
   return {
     url,

@@ -3,7 +3,7 @@ import { Pool as HttpPool } from 'undici'
 /** Pays out by OperatorD. @returns its number for the money, which it gives at once */
 export type Send = (correlationId: string, amount: number, phone: string) => Promise<string>
 
-/** OperatorD of the simulator as a careless client asks it: signed in once, whatever goes wrong. */
+/** Calls OperatorD of the simulator as a careless client does: it signs in once and ignores all failures. */
 export async function openOperator(operatorsUrl: string): Promise<Send> {
   const operator = new HttpPool(operatorsUrl, { connections: 64 })
   const signedIn = await operator.request({

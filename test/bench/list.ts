@@ -4,7 +4,7 @@ import { openWire, quantile } from './load.ts'
 import { startProduct } from './product.ts'
 import type { BenchEntry, Goal, Workload } from './rounds.ts'
 
-/** Rows of the merchant whose first page is the measure. */
+/** The rows of the merchant with the short list: its first page is the measure. */
 const smallRows = 10_000
 /** Rows that one statement adds. */
 const stretch = 50_000

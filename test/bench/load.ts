@@ -20,7 +20,7 @@ export async function load(options: {
   port: number
   connections: number
   seconds: number
-  /** What each answer must be; null: a success, whichever. */
+  /** The status that each answer must have; null: any success. */
   status: number | null
   next: () => Request
 }): Promise<Measurement> {

@@ -36,7 +36,7 @@ const help = `How fast the service is, against the limit of each kind of work: b
   --rounds N    turns of each (5)
   --seconds S   length of a turn (3)
   --rows N      rows of the largest table (1000000)
-  --only WORDS  only the sections whose title has these words
+  --only WORDS  only the sections with these words in their title
   --json        one document for machines`
 
 await runProgram(async () => {
@@ -110,7 +110,7 @@ function write(text: string): void {
   process.stdout.write(text)
 }
 
-/** What is going on, on a line that the next result takes the place of. */
+/** Prints the current step on a line that the next result replaces. */
 function say(words: string): void {
   if (!process.stderr.isTTY) return
   clear()

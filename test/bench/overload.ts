@@ -6,7 +6,7 @@ import { type Product, startProduct } from './product.ts'
 import { numberAboveZero, runProgram, wholeNumber } from '../kit/command-line.ts'
 
 // A program: what the service still does when several times more comes than it can serve. First clients that
-// wait for their answers say what it can; then requests come at a fixed rate, whatever becomes of them.
+// wait for their answers say what it can; then requests come at a fixed rate, answered or not.
 //   npm run overload -- [--seconds 8] [--times 3] [--rounds 2]
 
 /**
@@ -23,7 +23,7 @@ interface Told {
   ms: number
 }
 
-/** Of ten requests. */
+/** The kinds of ten requests. */
 const mix: readonly Kind[] = [
   'money',
   'status',
@@ -78,7 +78,7 @@ async function offer(
   const begun = performance.now()
 
   async function ask(kind: Kind, request: Request): Promise<Told> {
-    // From the moment at which it was due: whoever waits for a connection waits too.
+    // Counted from the moment at which the request was due: a request that waits for a connection waits too.
     const sent = performance.now()
     const told = (status: number) => ({ kind, status, ms: performance.now() - sent })
     try {

@@ -8,7 +8,7 @@ import { startProduct } from './product.ts'
 import type { Measurement, Workload } from './rounds.ts'
 
 const merchantsCount = 200
-/** More than anybody pays out in a second; what is left is paid out in the next turn. */
+/** More than any entry pays out in a second; the rest is paid out in the next turn. */
 const payoutsPerSecond = 1_500
 
 /** Payouts that are due, sent by the engine, against one statement for 32 and one for each answer. */

@@ -14,7 +14,7 @@ export interface Product {
   port: number
   /** Where the simulator plays the operators. */
   operatorsUrl: string
-  /** Of the service: its master secret lies there. */
+  /** The service's data folder: its master secret lies there. */
   dataDir: string
   merchants: ProductReady['merchants']
   useOperator(operator: OperatorKind): Promise<unknown>

@@ -5,28 +5,28 @@ import type { BenchFixture } from './fixture.ts'
 export interface Measurement {
   /** In the unit of its section. */
   value: number
-  /** What the processor time is divided by. */
+  /** The count by which the processor time is divided. */
   operations: number
   p99Ms: number
 }
 
-/** What an entry must reach, as ratios to the first entry of its section. */
+/** The bounds that an entry must reach, as ratios to the first entry of its section. */
 export interface Goal {
   ratioMin?: number
   ratioMax?: number
   cpuMax?: number
-  /** Of the value itself. */
+  /** A bound of the value itself. */
   valueMax?: number
 }
 
 /** One side of a comparison. */
 export interface BenchEntry {
   name: string
-  /** Process ids whose processor time is the service's; without any, none is counted at all. */
+  /** Ids of the processes of the service, for the processor time; without any, none is counted. */
   processes: readonly number[]
-  /** What a turn needs, and what does not belong to it. */
+  /** Prepares a turn; its time does not count. */
   prepare?(seconds: number): Promise<void>
-  /** One turn of about this long. What it leaves to be done later belongs to it. */
+  /** Runs one turn of about this length, with the work that it leaves for later. */
   measure(seconds: number): Promise<Measurement>
   goal?: Goal
 }

@@ -8,9 +8,9 @@ import type { BenchEntry, Goal, Measurement, Workload } from './rounds.ts'
 import type { Settling } from './settling.ts'
 
 const merchantsCount = 1_000
-/** Two statements of 64 that are under way: with fewer at once nobody can say what a full one is worth. */
+/** Two statements of 64 under way: with fewer the cost of a full statement could not be measured. */
 const width = 128
-/** More than anybody settles in a second; who runs out of payments ends early. */
+/** More than any entry settles in a second; an entry that runs out of payments ends early. */
 const paymentsPerSecond = 6_000
 
 /** Outcomes brought to payments through `settleTransaction`, against one function call per payment. */

@@ -101,7 +101,7 @@ export const webhooks: Workload = async (fixture) => {
 
 const pollMs = 5
 
-/** An endpoint of the first merchant, whose events wait until a turn begins. */
+/** Opens an endpoint of the first merchant; its events wait until a turn begins. */
 async function openQueue({ owner }: BenchFixture, { merchants, dataDir }: Product, url: string) {
   const merchantId = merchants[0]?.merchantId ?? 0
   const id = 1
@@ -132,14 +132,14 @@ async function openQueue({ owner }: BenchFixture, { merchants, dataDir }: Produc
       await owner.query('UPDATE webhook_endpoint SET is_active = true')
       await owner.query('SELECT resume_webhook($1)', [id])
     },
-    /** Of those that were queued. */
+    /** The deliveries of the queued events. */
     async delivered(): Promise<number> {
       const { rows } = await owner.query<{ n: string }>(
         `SELECT count(*) AS n FROM webhook_delivery WHERE status = 'pending' AND next_attempt_at IS NULL`,
       )
       return queued - Number(rows[0]?.n)
     },
-    /** Gives up the rest, once the lane has noted what was under way. */
+    /** Gives up the rest, once the results of the deliveries under way are recorded. */
     async end(): Promise<void> {
       await owner.query('UPDATE webhook_endpoint SET is_active = false, due_at = NULL')
       await sleep(200)

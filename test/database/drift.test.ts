@@ -8,8 +8,8 @@ import { sqlOfSchema } from '../kit/prisma-sql.ts'
 const prismaDir = join(import.meta.dirname, '../../prisma')
 const schema = readFileSync(join(prismaDir, 'schema.prisma'), 'utf8')
 
-// What schema.prisma can say. Checks, partial indexes, functions, triggers, grants and storage settings it
-// cannot.
+// The test compares the parts of the schema that schema.prisma can express. It cannot express checks, partial
+// indexes, functions, triggers, grants and storage settings.
 const catalog = {
   columns: `
     select c.relname || '.' || a.attname as name, format_type(a.atttypid, a.atttypmod) as type,

@@ -5,7 +5,8 @@ import { createTestDatabase } from '../kit/database.ts'
 test('a database that may forget is refused by the names of its settings', async () => {
   const database = await createTestDatabase()
   const client = await database.owner.connect()
-  // The tests' own cluster forgets on purpose; a cluster that somebody brings may not.
+  // The tests' own cluster is not durable on purpose; a cluster that an operator of the service provides must
+  // be.
   const { rows } = await client.query<{ name: string }>(
     `SELECT name FROM pg_settings
      WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off' ORDER BY name`,

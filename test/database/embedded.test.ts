@@ -91,7 +91,7 @@ function stateOf(pid: number): string | undefined {
   return processes().find((each) => each.pid === pid)?.state
 }
 
-/** Stops a process in its tracks; at the end of the test it goes on, whatever became of it. */
+/** Suspends a process; it resumes at the end of the test in any case. */
 async function suspend(pid: number): Promise<{ resume(): void }> {
   process.kill(pid, 'SIGSTOP')
   const resume = () => {
@@ -120,7 +120,7 @@ function isWatched(dataDir: string): boolean {
 }
 
 describe('one that starts after another was killed', () => {
-  /** A server that somebody started who will be killed. */
+  /** Starts a server in a process that the test will kill. */
   async function startVictim() {
     const { owner, connection } = await startOwner(used)
     await ask(connection, 'create table if not exists left_behind as select 7 as answer')
@@ -129,7 +129,7 @@ describe('one that starts after another was killed', () => {
     return {
       pid: pidOf(used),
       kill: () => end(owner, 'SIGKILL'),
-      /** What the server has logged since. */
+      /** The lines that the server has logged since. */
       logged: () => readFileSync(log).subarray(size).toString(),
     }
   }

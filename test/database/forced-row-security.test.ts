@@ -76,7 +76,10 @@ async function rowsSeen(client: pg.ClientBase): Promise<number> {
   return seen
 }
 
-/** What of the service does not belong to the role, and which tables of merchants do not hold it. */
+/**
+ * Lists objects of the service that the role does not own, and tables of merchants without forced row
+ * security.
+ */
 async function unforced(client: pg.ClientBase | pg.Pool): Promise<string[]> {
   const { rows } = await client.query<{ what: string }>(
     `WITH place AS (SELECT oid, nspowner FROM pg_namespace WHERE nspname IN ('public', 'graphile_worker')),
@@ -167,7 +170,7 @@ test('the service takes a payment, starts again and proves its books on such an 
   const app = await start(account.url, dataDir)
   expect(await pay(app, 'first')).toBe(5_000)
   await app.close()
-  // What it saw before it sees again: nothing looks as if the database had been put back.
+  // The service sees the state of before: nothing looks like a restored database.
   const again = await start(account.url, dataDir)
   expect(again.services.restores.isWaiting()).toBe(false)
   expect(await pay(again, 'second')).toBe(5_000)

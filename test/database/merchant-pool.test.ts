@@ -35,7 +35,7 @@ afterAll(async () => {
   await db.drop()
 })
 
-/** Whose transactions a statement without any filter finds. */
+/** The merchants of the transactions that a statement without any filter finds. */
 async function owners(on: Database): Promise<number[]> {
   const { rows } = await on.merchantPool.query<{ merchant_id: number }>('SELECT merchant_id FROM transaction')
   return rows.map(({ merchant_id }) => merchant_id)
@@ -66,7 +66,7 @@ describe('what is read on behalf of a merchant', () => {
     expect(read).toEqual({ all: own(b), foreign: [], merchants: [b.merchantId], count: perMerchant })
   })
 
-  test('is nothing on behalf of nobody', async () => {
+  test(’is nothing without a merchant', async () => {
     expect(await owners(db.database)).toEqual([])
     expect(await asMerchant(null, () => owners(db.database))).toEqual([])
     expect(await db.database.prisma.merchant.findMany()).toEqual([])

@@ -107,7 +107,7 @@ test('a migration that waits for a table in use holds up the others for a moment
   let isOver = false
   const applied = migrate(db.url, { folder }).finally(() => (isOver = true))
   await db.untilWaiting()
-  // Who comes now waits behind the migration, until it gives way.
+  // A statement that comes now waits behind the migration, until the migration gives up its lock request.
   await db.owner.query('select from first')
   expect(isOver).toBe(false)
   await reader.query('commit')

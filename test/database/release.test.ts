@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
-// Nodes of the previous release work beside a schema of this one while a deployment is under way: whatever
-// they may ask (`npm run release:statements`, at each release) must still be answered.
+// During a deployment nodes of the previous release work on the new schema: each of their statements (`npm
+// run release:statements`, at each release) must still be answered.
 
 const { release, uses } = JSON.parse(readFileSync(join(import.meta.dirname, 'release.json'), 'utf8')) as {
   release: string
@@ -40,8 +40,8 @@ function nameOf(statement: string): string {
 }
 
 /**
- * What the previous release asks and this schema no longer answers, each with the reason why that is bearable
- * while its nodes are still at work. Empty it when `release.json` is written anew.
+ * Statements of the previous release that this schema no longer answers, each with the reason why that is
+ * bearable while its nodes are still at work. Empty it when `release.json` is written anew.
  */
 const ended: Readonly<Record<string, string>> = {}
 

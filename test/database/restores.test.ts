@@ -15,8 +15,8 @@ import { eventually } from '../kit/eventually.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { makeMember } from '../kit/members.ts'
 
-// What a node notices of a database that was put back, and what it sees to before it serves. The backup here
-// is a copy of the database by PostgreSQL itself.
+// The signs by which a node notices a restored database, and its steps before it serves. The backup here is a
+// copy of the database by PostgreSQL itself.
 
 let simulator: Simulator
 const secretKey = 'restores-test-secret-key-of-32-characters'
@@ -40,7 +40,7 @@ async function database(template?: string): Promise<TestDatabase> {
 
 const nameOf = ({ url }: TestDatabase) => new URL(url).pathname.slice(1)
 
-/** A copy of a database that nobody uses at the moment. */
+/** Copies a database that has no other connections. */
 async function copyOf(original: TestDatabase): Promise<TestDatabase> {
   const name = nameOf(original)
   await Promise.all([original.database.close(), original.owner.end()])
@@ -111,7 +111,7 @@ async function graphql(app: App, token: string, query: string, variables: object
   return JSON.parse(await answer.text())
 }
 
-test('a database that nobody started on records where it is; starting again changes nothing', async () => {
+test(’an unused database records its identity; starting again changes nothing', async () => {
   const [db, dataDir] = [await database(), await folder()]
   await (await start(db, dataDir)).close()
   const again = await start(db, dataDir)
@@ -164,7 +164,7 @@ test('after a restore no id, position or receipt is used again; an old cursor is
   const backup = await copyOf(db)
   const backupName = nameOf(backup)
 
-  // What is lost: done on the original after the copy.
+  // The changes that are lost: they are made on the original after the copy.
   const original = await start({ connection: { connectionString: db.url } }, dataDir)
   const { token: later } = await signIn(original, merchant)
   const lost = await pay(original, later, 'lost')

@@ -60,7 +60,7 @@ function long(type: string): string {
   return type.replace(/^\w+/, (name) => longNames[name] ?? name)
 }
 
-/** What is wrong with a declaration; none where the catalogue says the same. */
+/** Lists the differences between a declaration and the catalogue. */
 function differences(catalogue: Map<string, Catalogued[]>, { name, takes, gives }: Declared): string[] {
   const found = catalogue.get(name) ?? []
   const [one] = found

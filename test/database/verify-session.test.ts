@@ -16,7 +16,7 @@ beforeAll(async () => {
   db = await createTestDatabase()
   const merchant = await makeMerchant(db.database.pool)
   await openCollection(db.database.pool, merchant)
-  // What each start does: it says how sessions of the account begin.
+  // Each start does this: it sets how sessions of the account begin.
   await migrate(db.connection)
 })
 afterAll(() => db.drop())

@@ -155,7 +155,7 @@ function fieldsOf(type: GraphQLObjectType, depth: number, beside: readonly Graph
     const others = beside.flatMap((member) => member.getFields()[field.name] ?? [])
     const clashes = others.some((other) => String(other.type) !== String(field.type))
     const alias = clashes ? `${type.name}_${field.name}: ` : ''
-    // What holds its own kind would ask for too much.
+    // A field of the same type within itself would make the document too large.
     return [`${alias}${field.name}${selectionOf(inner, inner === type ? 0 : depth - 1)}`]
   })
   return `{ ${['__typename', ...parts].join(' ')} }`
@@ -165,7 +165,7 @@ const headersOf = (token: string): fc.Arbitrary<Record<string, string>> =>
   fc
     .tuple(
       authorization(token),
-      // Whoever takes events as well would get a stream that never ends.
+      // A client that also accepts events would get a stream that never ends.
       fc.constantFrom('application/json', 'application/graphql-response+json'),
       address,
     )
@@ -265,13 +265,13 @@ function judge(field: RootField | null, hit: Hit): FuzzVerdict {
   return { accepted: !refused || isJudged, wrote: writtenBy(field, value) }
 }
 
-/** What was given is well formed, and proves nothing. */
+/** Whether an input is well formed, but its token or code proves nothing. */
 function isUnproven(value: object): boolean {
   const { problems = [] } = value as { problems?: { message: string }[] }
   return problems.some(({ message }) => message.startsWith('is not a valid '))
 }
 
-/** What an answer says was written. */
+/** The rows that an answer claims to have written. */
 function writtenBy(field: RootField | null, value: unknown): Partial<Counts> {
   if (field?.name === 'sandboxFund') return { funds: 1 }
   if (typeof value !== 'object') return {}

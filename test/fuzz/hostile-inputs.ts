@@ -90,7 +90,7 @@ export const hostileValue: fc.Arbitrary<unknown> = fc.oneof(
 
 const dayMs = 86_400_000
 
-/** What a field by this name is usually given, so that inputs get past the first check. */
+/** The usual values of a field by its name, so that inputs pass the first check. */
 export const usual: Record<string, fc.Arbitrary<unknown>> = {
   amount: fc.integer({ min: 100, max: 1_000_000 }),
   customerPhone: fc.constantFrom('70000001', '+22370020000', '0022376123456', '76 12 34 56', '70030000'),

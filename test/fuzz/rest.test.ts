@@ -271,9 +271,9 @@ function judge(route: RestRoute, hit: Hit): FuzzVerdict {
   expect(success).toBe(hit.status < 400)
   expect(hit.headers['x-request-id']).toBe(request_id)
   expect(success || message !== undefined).toBe(true)
-  // What is told again was written before.
+  // A repeated answer wrote nothing: the first one did.
   if (hit.headers['idempotent-replayed']) return { accepted: success }
-  // Whom it names is gone, or an owner, or a batch that has gone on: it got that far.
+  // The member is gone or an owner, or the batch has gone on: the request passed all checks before that.
   const isOfOther = route.path.startsWith('/team') && [403, 404, 409].includes(hit.status)
   const isJudged = isOfOther || (route.path.startsWith('/bulk') && hit.status === 409)
   return { accepted: success || isJudged, wrote: writtenBy(route, hit, data) }

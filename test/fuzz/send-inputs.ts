@@ -37,7 +37,7 @@ const salvo = Math.min(runs, 5 * volley)
 
 export interface FuzzTarget extends TestApp {
   shop: TestMerchant
-  /** Somebody of the shop who is signed in. */
+  /** A signed-in member of the shop. */
   person: TestMember
   fire(shot: Shot): Promise<Hit>
 }
@@ -85,7 +85,7 @@ export async function openTarget(): Promise<FuzzTarget> {
   })
   const hooks = { url: 'http://127.0.0.1:1/', events: ['payment_received'] }
   await service.rest('POST', '/webhooks', { token: shop.token, body: hooks })
-  // What waits for a day to come stays.
+  // Payouts for a later day stay unsent.
   const tomorrow = new Date(Date.now() + 86_400_000)
   for (let n = 1; n <= waitingPayouts; n += 1) {
     const body = { amount: 1_000, beneficiary_id: 1, scheduled_at: tomorrow }
@@ -133,7 +133,7 @@ export const waitingPayouts = 60
 /** Drafts of batches that stand there at first, with the ids from 1 on. */
 export const waitingBatches = 60
 
-/** What an answer says. */
+/** The verdict on an answer. */
 export interface FuzzVerdict {
   /** The input got past every check. */
   accepted: boolean
@@ -141,9 +141,9 @@ export interface FuzzVerdict {
 }
 
 /**
- * Fires inputs in volleys, and has each answer judged. What stands in the tables after a salvo of them must
- * be what stood there before and what the answers said, and nothing else.
- * @returns how many got past every check: inputs that never do prove nothing
+ * Sends inputs in parallel groups, and checks each answer. After several groups the tables must hold the rows
+ * of before and those that the answers named, and nothing else.
+ * @returns how many inputs passed every check: inputs that never do would prove nothing
  */
 export async function sendInputs(
   target: FuzzTarget,
@@ -173,7 +173,7 @@ export async function sendInputs(
   return accepted
 }
 
-/** What stands in the tables. */
+/** Counts of the rows in the tables. */
 export interface Census {
   merchants: number
   keyVersions: number
@@ -247,7 +247,7 @@ const moving = [
   'mail',
 ]
 
-/** What callers can bring into being. */
+/** Counts of the rows that callers can create. */
 export type Counts = Omit<Census, 'elsewhere'>
 
 function add({ elsewhere, ...sum }: Census, more: Partial<Counts>): Census {
@@ -285,16 +285,16 @@ async function takeCensus(target: FuzzTarget): Promise<Census> {
   return row
 }
 
-/** What one accepted payment writes. */
+/** The rows that one accepted payment writes. */
 export const aPayment: Partial<Counts> = { payments: 1, requests: 1, pendingEvents: 1 }
 
-/** What one accepted deposit or refund writes. */
+/** The rows that one accepted deposit or refund writes. */
 export const aDeposit: Partial<Counts> = { deposits: 1, requests: 1 }
 
-/** Words that tell of the inside. */
+/** Words that only internals contain. */
 const internals = /\n\s+at |node_modules|\.ts:\d|prisma|postgres|violates|syntax error at|duplicate key/i
 
-/** What holds for every answer, whatever was asked. */
+/** Checks every answer: it shows no internals. */
 export function expectNoInternals({ status, text }: Hit): void {
   if (status >= 500 || internals.test(text)) throw new Error(`answered with ${status}: ${text}`)
 }

@@ -2,7 +2,7 @@ import { startEngine } from '../../src/jobs/engine.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 
-// An engine in a process of its own, whose jobs say that they began and never end: made to be killed.
+// An engine in a process of its own; its jobs report their beginning and never end, until the test kills it.
 
 const [, , connectionString = ''] = process.argv
 startEngine({

@@ -25,7 +25,9 @@ beforeEach(async () => {
 })
 afterEach(() => db.drop())
 
-/** An engine whose jobs are noted; a job of an operator in `fails` fails, of one in `hangs` never ends. */
+/**
+ * Starts an engine and records its jobs; a job of an operator in `fails` fails, of one in `hangs` never ends.
+ */
 function start(connection = db.connection): {
   engine: JobEngine
   ran: Provider[]
@@ -89,7 +91,7 @@ async function locksHeld(): Promise<number> {
   return rows[0]?.held ?? 0
 }
 
-test('what is enqueued runs within moments of its commit, and then is gone', async () => {
+test(’an enqueued job runs within moments of its commit, and then its row is gone', async () => {
   const { ran, engine, close } = start()
   await enqueue('OperatorA')
   await seen(ran, 'OperatorA')
@@ -109,7 +111,7 @@ test('what is enqueued runs within moments of its commit, and then is gone', asy
   expect(await eventuallyGives(locksHeld, (held) => held === 0, 2_000)).toBe(0)
 })
 
-test('what a transaction enqueued that was rolled back never runs', async () => {
+test(’a job enqueued by a rolled-back transaction never runs', async () => {
   const { ran } = start()
   const client = await db.owner.connect()
   await client.query('BEGIN')
@@ -122,7 +124,7 @@ test('what a transaction enqueued that was rolled back never runs', async () => 
   expect(ran).toEqual(['OperatorD'])
 })
 
-test('one that waits is enough for all who enqueue, one that failed is not waited for', async () => {
+test(’a waiting job stands for all later enqueues, a failed one does not', async () => {
   await Promise.all(Array.from({ length: 20 }, () => enqueue('OperatorA')))
   expect(await jobsLeft()).toBe(1)
   const { ran, fails } = start()
@@ -152,7 +154,7 @@ test('the job of a killed process runs again within two seconds', async () => {
   await enqueue('OperatorB')
   await once(child.stdout, 'data')
   const { ran } = start()
-  // Nobody takes it from an engine that lives, not even that engine.
+  // No engine takes a job from an engine that lives, not even that engine itself.
   for (let look = 0; look < 3; look += 1) expect(await recoverJobs(db.database.pool, {})).toBe(0)
   expect({ said, ran }).toEqual({ said: 'OperatorB\n', ran: [] })
   const killed = performance.now()
@@ -162,7 +164,7 @@ test('the job of a killed process runs again within two seconds', async () => {
   await noneLeft()
 })
 
-test('it works on after all its connections were cut', async () => {
+test(’the engine works on after all its connections were cut', async () => {
   const { ran, engine } = start()
   await enqueue('OperatorA')
   await seen(ran, 'OperatorA')
@@ -183,7 +185,7 @@ test('it works on after all its connections were cut', async () => {
   )
 })
 
-test('one that ends while the connection breaks that it listens on ends nothing else', async () => {
+test(’an engine that ends while its listening connection breaks ends no other engine', async () => {
   const url = new URL(db.url)
   const [host, port] = [decodeURIComponent(url.hostname), Number(url.port || 5432)]
   const listens = Promise.withResolvers<() => void>()
@@ -192,7 +194,7 @@ test('one that ends while the connection breaks that it listens on ends nothing 
     const end = () => [client, database].forEach((side) => side.destroy())
     for (const side of [client, database]) side.on('error', end).on('close', end)
     client.on('data', (bytes) => {
-      // Whoever asks to listen hears nothing any more.
+      // A new listener receives nothing.
       if (bytes.includes('LISTEN "jobs:insert"')) listens.resolve(end)
       else database.write(bytes)
     })
@@ -212,12 +214,12 @@ test('one that ends while the connection breaks that it listens on ends nothing 
   await sleep(300)
   cut()
   await closed
-  // What nobody waits for came by now.
+  // The unawaited answer has come by now.
   await sleep(50)
   expect(broken).toEqual([])
 })
 
-test('it works on where the end of a job cannot be noted while another job never ends', async () => {
+test(’the engine works on where the end of a job cannot be recorded while another job never ends', async () => {
   const { ran, hangs } = start()
   hangs.add('OperatorC')
   await enqueue('OperatorC')
@@ -230,11 +232,11 @@ test('it works on where the end of a job cannot be noted while another job never
   await db.owner.query(`GRANT DELETE ON graphile_worker._private_jobs TO ${serviceRole}`)
   await enqueue('OperatorB')
   await seen(ran, 'OperatorB')
-  // What the engine held that is gone was let go, and ends now.
+  // The jobs of the ended engine were released, and end now.
   expect(await noneLeft()).toBe(0)
 })
 
-test('it works on although its first look for jobs failed', async () => {
+test(’the engine works on although its first look for jobs failed', async () => {
   await db.owner.query(`REVOKE SELECT ON graphile_worker._private_tasks FROM ${serviceRole}`)
   const { engine, ran } = start()
   await enqueue('OperatorA')
@@ -245,7 +247,7 @@ test('it works on although its first look for jobs failed', async () => {
   await eventually(() => expect(ran).toEqual(['OperatorA']), 8_000)
 })
 
-test('what is used up and nobody runs is swept away', async () => {
+test(’a job without tries left that no engine runs is swept away', async () => {
   await enqueue('OperatorA')
   await db.owner.query('UPDATE graphile_worker._private_jobs SET attempts = max_attempts')
   await recoverJobs(db.database.pool, {})

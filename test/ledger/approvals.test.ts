@@ -8,7 +8,7 @@ import { useTestDatabase } from '../kit/database.ts'
 import { balanceOf, fundedMerchant, problemsOf } from '../kit/money.ts'
 import { beginPayouts, cancelPayout, entriesOf, openPayout } from '../kit/money-out.ts'
 
-// What the statement that decides about a payout holds by itself, whatever calls it.
+// The rules that the statement that decides about a payout keeps by itself, for every caller.
 
 const db = await useTestDatabase()
 const { pool } = db.database
@@ -105,7 +105,7 @@ test('the last approval enqueues what is due; what is for a day to come waits', 
   expect(await statusOf(then)).toBe('pending approved')
 })
 
-describe('nobody decides', () => {
+describe('no decision', () => {
   test.each([
     ['whose session was revoked', 'UPDATE session SET revoked_at = now() WHERE id = $1'],
     ['whose session is over', `UPDATE session SET expires_at = now() - interval '1 second' WHERE id = $1`],
@@ -129,7 +129,7 @@ describe('nobody decides', () => {
     expect(await statusOf(id)).toBe('pending pending')
   })
 
-  test('whose removal began before, however late it is committed', async () => {
+  test('by a member whose removal began before, however late it is committed', async () => {
     const merchant = await shopAsking(1)
     const id = await openPayout(pool, merchant)
     const by = await person(merchant.merchantId)
@@ -158,7 +158,7 @@ describe('nobody decides', () => {
 })
 
 describe('the database holds', () => {
-  test('that too few people approved nothing, whoever says so', async () => {
+  test('that too few people approved nothing, also against a direct update', async () => {
     const merchant = await shopAsking(2)
     const id = await openPayout(pool, merchant)
     await decide(await person(merchant.merchantId), id)
@@ -166,7 +166,7 @@ describe('the database holds', () => {
     await expect(force).rejects.toMatchObject({ constraint: 'payout_approvals' })
   })
 
-  test('what was decided: nobody changes it, and the service adds nothing by hand', async () => {
+  test('what was decided: no role changes it, and the service adds nothing by hand', async () => {
     const merchant = await shopAsking(2)
     const id = await openPayout(pool, merchant)
     const by = await person(merchant.merchantId)

@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
-/** What a minute of service writes. */
+/** Writes the rows of a minute of service. */
 async function write(more: number): Promise<void> {
   await fillBooks(db.owner, { first: filled, groups: more, merchants })
   filled += more
@@ -157,7 +157,7 @@ test.each<[what: string, found: RegExp, there: string, back: string]>([
   await due()
   const problems = await passOver(db, 200)
   expect(problems.map(({ problem }) => problem)).toContainEqual(expect.stringMatching(found))
-  // What it found keeps the next one due.
+  // A pass that found a problem keeps the next one due.
   expect(await proveDueSlice(db.database, { rows: 100 })).toBe(null)
   await rested()
   await corrupt(db.owner, back)

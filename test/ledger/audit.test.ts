@@ -273,7 +273,7 @@ describe('the audit names', () => {
       await client.query('BEGIN')
       await client.query('SET LOCAL session_replication_role = replica')
       for (const statement of corruption(books)) await client.query(statement)
-      // What is new is found at once; all of it is found by the whole proof.
+      // New rows are checked at once; the whole proof checks all rows.
       for (const whole of [false, true]) {
         const problems = await verifyLedger(client, { whole })
         expect(problems.map(({ invariant }) => invariant)).toContain(name)
@@ -335,7 +335,7 @@ describe('since the point', () => {
 describe('payments out', () => {
   beforeEach(ownDatabase)
 
-  /** What the verb says of one more, which is covered. */
+  /** The result of the verb for one more payout, which is covered. */
   const next = async ({ merchant }: Books) =>
     (await createPayouts(db.database.pool, [payoutItem(merchant)])).map(({ outcome }) => outcome)
 

@@ -16,7 +16,7 @@ import {
 } from '../kit/money-bulk.ts'
 import { entriesOf } from '../kit/money-out.ts'
 
-// What the statements that decide about batches hold by themselves, whatever calls them.
+// The rules that the statements that decide about batches keep by themselves, for every caller.
 
 const db = await useTestDatabase()
 const { pool } = db.database
@@ -143,14 +143,14 @@ test('the approval that is one too late counts no more', async () => {
   expect(await decide(by, id, 'approved')).toBe('over')
 })
 
-test('nothing begins of who is gone; what was not sent is cancelled once, nobody else’s', async () => {
+test('nothing begins of who is gone; what was not sent is cancelled once, no other merchant’s', async () => {
   const [gone, stays] = [await shopAsking(1), await fundedMerchant(pool, 100_000n)]
   const draft = await openDraft(pool, gone, payees(1))
   const waits = await openWaiting(gone, 2)
   await db.owner.query('UPDATE merchant SET payouts_require_approval = false WHERE id = $1', [
     gone.merchantId,
   ])
-  // What other tests left is on its way: the next turn is this one's.
+  // The batches of other tests are sent first, so that the next turn belongs to this test.
   while ((await beginRecipients(pool)).length > 0);
   const going = await openBatch(pool, gone, payees(3))
   const mine = (begun: Awaited<ReturnType<typeof beginRecipients>>) =>

@@ -13,7 +13,7 @@ import {
   settleRecipients,
 } from '../kit/money-bulk.ts'
 
-// What a request did under its Idempotency-Key it does not do again, whoever goes on with it and when.
+// A request never repeats its work under the same Idempotency-Key, on any node and at any time.
 
 const db = await useTestDatabase()
 const { pool } = db.database

@@ -21,7 +21,7 @@ const db = await useTestDatabase()
 const { pool } = db.database
 /** A second process. */
 const other = db.secondProcess()
-// What one test leaves is not due in the next.
+// The recipients of one test must not be due in the next.
 afterEach(() => cancelAllBatches(pool))
 
 const node = (n: number) => (n % 2 ? pool : other.pool)
@@ -97,7 +97,7 @@ test('what others sent counts, first or again, for as long as a call lasts', asy
   expect(await look()).toHaveLength(3)
   expect(await look()).toEqual([])
   const ids = first.map(({ requestId }) => requestId)
-  // Who sent them itself knows that they are answered.
+  // The process that sent the calls knows that they are answered.
   expect(await look({ own: ids.slice(0, 2) })).toHaveLength(2)
   const change = (what: string) =>
     db.owner.query(`UPDATE operator_request SET ${what} WHERE id = ANY ($1)`, [ids])
@@ -114,7 +114,7 @@ test('what others sent counts, first or again, for as long as a call lasts', asy
   expect(await look()).toHaveLength(7)
 })
 
-test('of each merchant in turn: one with 10,000 stands in nobody’s way', async () => {
+test('of each merchant in turn: a batch of 10,000 delays no other merchant', async () => {
   const [big, small, single] = [await rich(), await rich(), await rich()]
   await openBatch(pool, big, payees(10_000))
   await openBatch(pool, big, payees(20))
@@ -123,7 +123,7 @@ test('of each merchant in turn: one with 10,000 stands in nobody’s way', async
   expect(await begin(8)).toEqual({ [big.merchantId]: 8 })
   const later = await openBatch(pool, small, payees(20))
   await openBatch(pool, single, payees(2))
-  // Who comes later has the next turns, and then all share.
+  // A batch that comes later has the next turns, and then all share.
   expect(await begin(2)).toEqual({ [small.merchantId]: 1, [single.merchantId]: 1 })
   expect(await begin(6)).toEqual({ [big.merchantId]: 3, [small.merchantId]: 2, [single.merchantId]: 1 })
   expect(await begin(8)).toEqual({ [big.merchantId]: 4, [small.merchantId]: 4 })

@@ -65,7 +65,7 @@ describe('a batch is processed', () => {
     expect(counted(answers)).toEqual({ processing: 3, short: 9 })
     expect(seen.every((available) => available >= 1_000n && available <= 10_000n)).toBe(true)
     expect(counted(await Promise.all(ids.map(statusOf)))).toEqual({ processing: 3, draft: 9 })
-    // What is promised to a batch is nobody else's.
+    // Money that is reserved for a batch covers nothing else.
     const [payout] = await createPayouts(pool, [payoutItem(merchant, { amount: 1_001n })])
     expect(payout?.outcome).toBe('short')
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
@@ -82,7 +82,7 @@ describe('a batch is processed', () => {
     await cancelBatch(pool, merchant, id)
   })
 
-  test('or cancelled: where both come at once nobody is left in between', async () => {
+  test('or cancelled: where both come at once no recipient is left in between', async () => {
     const merchant = await fundedMerchant(pool, 100_000n)
     const ids = await many(24, () => openDraft(pool, merchant, payees(2)))
     const answers = await Promise.all(
@@ -94,7 +94,7 @@ describe('a batch is processed', () => {
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
   })
 
-  test('with those who were added before, and nobody is added after', async () => {
+  test('with the recipients that were added before, and none is added after', async () => {
     const merchant = await fundedMerchant(pool, 100_000n)
     const ids = await many(12, () => openDraft(pool, merchant, payees(1)))
     const added = await Promise.all(
@@ -220,7 +220,7 @@ describe('a batch ends with its last recipient', () => {
     [a],
     ...ends.flatMap((b) => [[a, b], ...ends.map((c) => [a, b, c])]),
   ])
-  // Who is cancelled was not sent: in the order of their turns they come last.
+  // Cancelled recipients were not sent: in the order of their turns they come last.
   const cases = all.filter((each) => !/cancelled,(success|failed)/.test(each.join()))
   const becomes = (fates: readonly End[]) => {
     if (fates.includes('cancelled')) return 'cancelled'
@@ -279,7 +279,7 @@ describe('those who failed', () => {
     const { merchant, merchantId, id, ids, cancel } = await underWay(4, 3)
     const retry = (from = pool) => createBatch(from, merchant, [], { retried: id })
     expect(await retry()).toMatchObject({ outcome: 'open' })
-    // Nor is anybody retried who was cancelled.
+    // A cancelled recipient is not retried either.
     await cancel()
     expect(await retry()).toMatchObject({ outcome: 'open' })
     await settleRecipients(pool, [
@@ -322,57 +322,54 @@ describe('those who failed', () => {
     expect(await problemsOf(pool, merchantId)).toEqual([])
   })
 
-  test.each([1, 2, 3, 4])(
-    'are each paid once at most, whatever becomes of their retries (%i)',
-    async (seed) => {
-      const { merchant, merchantId, id, ids } = await underWay(6, 6, 1_000n)
-      await settleRecipients(
-        pool,
-        ids.map((each) => ({ id: each, to: 'failed' })),
-      )
-      // Everybody in these batches is one of the six: at any time each is in one place at most where they are
-      // paid, or may be.
-      let state = seed
-      const chance = (n: number) => (state = (state * 16_807) % 2_147_483_647) % n
-      const made = [id]
-      const any = () => made[chance(made.length)] ?? id
-      const acts = [
-        async (n: number) => {
-          const retry = await createBatch(node(n), merchant, [], { retried: any() })
-          if (retry?.outcome === 'made') made.push(retry.batchId ?? 0)
-        },
-        (n: number) => processBatch(node(n), merchant, made.at(-1) ?? id),
-        (n: number) => beginRecipients(node(n), { room: 1 + chance(3) }),
-        (n: number) => cancelBatch(node(n), merchant, any()),
-        async (n: number) => {
-          const { rows } = await pool.query<{ id: bigint }>(
-            `SELECT id FROM batch_recipient WHERE merchant_id = $1 AND status = 'processing'
+  test.each([1, 2, 3, 4])('are each paid once at most, for any fate of their retries (%i)', async (seed) => {
+    const { merchant, merchantId, id, ids } = await underWay(6, 6, 1_000n)
+    await settleRecipients(
+      pool,
+      ids.map((each) => ({ id: each, to: 'failed' })),
+    )
+    // Each recipient of these batches is one of the six: at any time each is in one batch at most in which
+    // it is paid, or may be.
+    let state = seed
+    const chance = (n: number) => (state = (state * 16_807) % 2_147_483_647) % n
+    const made = [id]
+    const any = () => made[chance(made.length)] ?? id
+    const acts = [
+      async (n: number) => {
+        const retry = await createBatch(node(n), merchant, [], { retried: any() })
+        if (retry?.outcome === 'made') made.push(retry.batchId ?? 0)
+      },
+      (n: number) => processBatch(node(n), merchant, made.at(-1) ?? id),
+      (n: number) => beginRecipients(node(n), { room: 1 + chance(3) }),
+      (n: number) => cancelBatch(node(n), merchant, any()),
+      async (n: number) => {
+        const { rows } = await pool.query<{ id: bigint }>(
+          `SELECT id FROM batch_recipient WHERE merchant_id = $1 AND status = 'processing'
            ORDER BY id LIMIT 2`,
-            [merchantId],
-          )
-          const to = chance(4) === 0 ? 'success' : 'failed'
-          if (rows.length > 0)
-            await settleRecipients(
-              node(n),
-              rows.map((each) => ({ id: each.id, to })),
-            )
-        },
-      ]
-      for (let round = 0; round < 40; round += 1) {
-        await many(4, async (n) => acts[chance(acts.length)]?.(n))
-        const { rows } = await pool.query<{ hopes: number }>(
-          `SELECT count(*)::int AS hopes FROM batch_recipient
-         WHERE merchant_id = $1 AND status IN ('pending', 'processing', 'success')`,
           [merchantId],
         )
-        expect(rows[0]?.hopes).toBeLessThanOrEqual(6)
-      }
-      for (const each of made) await cancelBatch(pool, merchant, each)
-      expect(await problemsOf(pool, merchantId)).toEqual([])
-    },
-  )
+        const to = chance(4) === 0 ? 'success' : 'failed'
+        if (rows.length > 0)
+          await settleRecipients(
+            node(n),
+            rows.map((each) => ({ id: each.id, to })),
+          )
+      },
+    ]
+    for (let round = 0; round < 40; round += 1) {
+      await many(4, async (n) => acts[chance(acts.length)]?.(n))
+      const { rows } = await pool.query<{ hopes: number }>(
+        `SELECT count(*)::int AS hopes FROM batch_recipient
+         WHERE merchant_id = $1 AND status IN ('pending', 'processing', 'success')`,
+        [merchantId],
+      )
+      expect(rows[0]?.hopes).toBeLessThanOrEqual(6)
+    }
+    for (const each of made) await cancelBatch(pool, merchant, each)
+    expect(await problemsOf(pool, merchantId)).toEqual([])
+  })
 
-  test('are none where all were paid; a stranger finds no batch', async () => {
+  test('are none where all were paid; another merchant finds no batch', async () => {
     const { merchant, id, first } = await underWay(1)
     await settleRecipients(pool, [{ id: first, to: 'success' }])
     expect(await createBatch(pool, merchant, [], { retried: id })).toMatchObject({ outcome: 'nothing' })

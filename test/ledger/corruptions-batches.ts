@@ -38,7 +38,7 @@ export interface BooksOfBatches {
   asks: number
 }
 
-/** Keeps the books of one merchant's batches, by the verbs alone. Everybody due is sent. */
+/** Makes the batches of one merchant by the verbs alone, and sends every due recipient. */
 export async function keepBooksOfBatches(pool: pg.Pool, owner: pg.Pool): Promise<BooksOfBatches> {
   const merchant = await fundedMerchant(pool, 100_000n)
   const { merchantId } = merchant
@@ -61,7 +61,7 @@ export async function keepBooksOfBatches(pool: pg.Pool, owner: pg.Pool): Promise
   const open = await openBatch(pool, merchant, payees(2))
   const [sent, waits] = await idsOf(open)
   await beginRecipients(pool, { room: 1 })
-  // Nobody sends the one who waits for what is kept next.
+  // The waiting recipient is not sent by the operations that follow.
   await owner.query(`UPDATE batch SET turn_at = now() + interval '1 hour' WHERE id = $1`, [open])
   const draft = await openDraft(pool, merchant, payees(1))
   await addRecipients(pool, merchant, draft, payees(1))
@@ -96,7 +96,7 @@ const reserve = ['reserve', 'available', 'reserved'] as const
 const post = ['post', 'reserved', 'clearing_operator_a'] as const
 const back = ['void', 'reserved', 'available'] as const
 
-/** What was written since the point: each is found at once, and by the whole proof. */
+/** Corruptions of rows since the proven point: each is found at once, and by the whole proof. */
 export const corruptionsOfBatches: readonly Corruption[] = [
   [
     'a recipient who is not counted',

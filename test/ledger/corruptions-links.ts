@@ -39,7 +39,7 @@ const tellAgain = (as: string, id: bigint) =>
    SELECT merchant_id, type, ${as}, created_at FROM event
    WHERE type = 'payment_link_used' AND data->>'transaction_id' = '${id}'`
 
-/** What was written since the point: each is found at once, and by the whole proof. */
+/** Corruptions of rows since the proven point: each is found at once, and by the whole proof. */
 export const corruptionsOfLinks: readonly Corruption[] = [
   ['a use that is not counted', 'links_are_counted', ({ link }) => [counts(link, 'usage_count = 1')]],
   ['an attempt that holds no place', 'links_are_counted', ({ link }) => [counts(link, 'open_count = 0')]],

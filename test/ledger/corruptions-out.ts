@@ -88,7 +88,7 @@ const stands = (id: bigint, change: string) => `UPDATE payout SET ${change} WHER
 const untold = (key: string, id: bigint, type: string) =>
   `DELETE FROM event WHERE data->>'${key}' = '${id}' AND type = '${type}'`
 
-/** What was written since the point: each is found at once, and by the whole proof. */
+/** Corruptions of rows since the proven point: each is found at once, and by the whole proof. */
 export const corruptionsOut: readonly Corruption[] = [
   [
     'money for who owes',

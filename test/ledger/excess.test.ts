@@ -15,7 +15,7 @@ import {
 } from '../kit/money.ts'
 import { openDeposit, openPayout, settleDeposits } from '../kit/money-out.ts'
 
-// What an operator says was paid beyond what was asked: kept apart, and decided once by a person.
+// Money that an operator received beyond the asked amount is kept apart, and a person decides once about it.
 const db = await useTestDatabase()
 const { pool } = db.database
 

@@ -13,8 +13,8 @@ import {
   payoutItem,
 } from '../kit/money-out.ts'
 
-// The identity under which an operator is asked is decided with the row and never changes. What the operator
-// executed under it before a restore is asked about, and never sent.
+// The identity under which an operator is asked is decided with the row and never changes. The executions of
+// an operator under it before a restore are asked about, and never sent.
 
 const db = await useTestDatabase()
 const { pool } = db.database

@@ -128,13 +128,13 @@ test('without an amount the payer says it', async () => {
 test.each<[string, object, string]>([
   ['expired', { expiresAt: new Date(Date.now() - 1) }, ''],
   ['inactive', {}, 'UPDATE payment_link SET is_active = false WHERE id = $1'],
-])('nobody pays by a link that is %s', async (why, terms, change) => {
+])(’no payer pays by a link that is %s', async (why, terms, change) => {
   const link = await linked(terms)
   if (change) await db.owner.query(change, [link])
   expect(await pay(link)).toMatchObject({ outcome: 'closed', availability: why })
 })
 
-test('nobody pays a merchant that is not active, nor by a link that is not there', async () => {
+test(’no payer pays a merchant that is not active, nor by a link that is not there', async () => {
   const gone = await makeMerchant(db.database.pool)
   const link = await openLink(db.owner, gone.merchantId)
   await deactivate(db.owner, gone.merchantId)
@@ -145,7 +145,7 @@ test('nobody pays a merchant that is not active, nor by a link that is not there
 
 test('what the code says of a link, the statement says', async () => {
   const now = new Date()
-  // One attempt is young enough to hold a place, whatever the count of open ones is.
+  // One attempt is young enough to occupy a place; the count of open attempts does not matter.
   const link = await linked()
   await pay(link)
   for (const isActive of [true, false])
@@ -190,7 +190,7 @@ test('an attempt holds its place for ten minutes; it may be paid after that, bey
   await db.owner.query('DELETE FROM sandbox_clock')
 })
 
-test('settled in any order and at once, nobody waits for who waits for them', async () => {
+test('settled in any order and at once, no deadlock comes', async () => {
   const links = await Promise.all(Array.from({ length: 6 }, () => linked()))
   for (let round = 0; round < 6; round += 1) {
     // Each batch pays by all links; half of them the other way round.

@@ -151,7 +151,7 @@ const goingOut = [
   },
 ]
 
-/** Drafts and batches, each with whose they are. */
+/** Drafts and batches, each with its merchant. */
 const inTurn: { id: number; owner: SignedInMerchant }[] = []
 const withOwner = (act: (owner: SignedInMerchant, id: number) => Promise<unknown>) => () =>
   Promise.all(some(inTurn).map(({ id, owner }) => act(owner, id)))
@@ -222,7 +222,7 @@ async function missingEnds(): Promise<string[]> {
   return ends.filter((end) => rows.every(({ ended }) => ended !== end))
 }
 
-test('everybody at once, in any order: nobody waits for who waits for them', async () => {
+test('all verbs at once, in any order: no deadlock comes', async () => {
   const acts: (() => Promise<unknown>)[] = [...comingIn, ...goingOut, ...inBulk, ...aroundThem]
   const until = Date.now() + loadMs
   const errors: unknown[] = []

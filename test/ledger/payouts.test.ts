@@ -22,7 +22,7 @@ const db = await useTestDatabase()
 const { pool } = db.database
 /** A second process. */
 const other = db.secondProcess()
-// What one test leaves is not due in the next.
+// The payouts of one test must not be due in the next.
 afterEach(async () => {
   await cancelAllPayouts(pool)
   const stray = await strayCounts()

@@ -60,7 +60,7 @@ class Model {
 
   settle(at: number, to: Status, source: string, paid: bigint | null): boolean {
     const payment = this.payments[at]
-    // What is not an outcome is not settled.
+    // Only an outcome is settled.
     if (!payment || to === 'reversed' || !transactionStates.canMove(payment.status, to)) return false
     const over = ['expired', 'failed', 'cancelled'].includes(payment.status)
     if (over && source === 'service') return false

@@ -84,7 +84,7 @@ test('while it owes, nothing is covered', async () => {
 })
 
 test('a payout that has not begun waits until it is paid, and enqueues nothing meanwhile', async () => {
-  // What other tests left goes first.
+  // The payouts of other tests are begun first.
   await beginPayouts(pool)
   const { merchant, payout } = await debtor()
   expect(await beginPayouts(pool)).toEqual([])

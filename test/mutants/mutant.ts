@@ -2,7 +2,7 @@ import type { Edit } from '../crash/mutants.ts'
 
 /** A bug that is planted in a copy of the sources, and the test that must see it. */
 export interface Mutant extends Edit {
-  /** What is wrong with it. */
+  /** The fault in words. */
   name: string
   /** Further changes, of the same file if none is named: a second guard says the same. */
   more?: readonly (Omit<Edit, 'file'> & Partial<Edit>)[]

@@ -18,7 +18,7 @@ export interface MutantVerdict {
   ms: number
 }
 
-/** What all runs share. */
+/** The parts that all runs share. */
 export interface MutantFixture {
   root: string
   /** The PostgreSQL in which the tests make their databases. */
@@ -26,7 +26,7 @@ export interface MutantFixture {
   signal: AbortSignal
 }
 
-/** What a test run needs; the rest of the repository is not copied. */
+/** The parts that a test run needs; the rest of the repository is not copied. */
 const parts = [
   'src',
   'prisma',
@@ -126,7 +126,7 @@ async function runTests(
       cwd: tree,
       env: { ...process.env, TEST_DATABASE_URL: database },
       stdio: ['ignore', 'pipe', 'pipe'],
-      // A group of its own: with it ends whatever the tests started.
+      // A process group of its own: the processes that the tests started end with it.
       detached: true,
     },
   )

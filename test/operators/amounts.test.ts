@@ -13,14 +13,14 @@ import {
   scriptedOperator,
 } from '../kit/operators.ts'
 
-// Which amounts of an operator count, in every answer that names one, by both drivers.
+// The amounts of an operator that count, in every answer that names one, by both drivers.
 
 interface Fixture {
   driver: OperatorDriver
   errors: [Record<string, unknown>, string][]
 }
 
-/** A driver whose operator says that so much moved, whatever it is asked. */
+/** A driver of an operator that reports this amount in every answer. */
 const fixtures: Readonly<Record<string, (said: unknown) => Promise<Fixture>>> = {
   'gsma-mm': (said) => {
     const record = {
@@ -123,7 +123,7 @@ describe.each(Object.keys(fixtures))('%s', (name) => {
       }
     })
 
-    test('is unreadable beyond, and calls somebody', async () => {
+    test('is unreadable beyond, and raises an alarm', async () => {
       for (const said of uncountable) {
         const { driver, errors } = await open(said)
         const { kind, ...rest } = await ask(driver)
@@ -144,7 +144,7 @@ describe.each(Object.keys(fixtures))('%s', (name) => {
   test('a statement with such a line is unreadable as a whole', async () => {
     const day = async (said: unknown) => (await open(said)).driver.statement('2026-01-30', call())
     expect(await day('5000')).toMatchObject({ kind: 'statement', lines: [{ amount: 5_000n }] })
-    // Of a statement of the hosted checkout the sign is the direction.
+    // In a statement of the hosted checkout the sign is the direction.
     const signed = name === 'checkout-session' ? ['-5000', -5_000] : []
     for (const said of uncountable.filter((each) => !signed.includes(each as string))) {
       expect({ said, ...(await day(said)) }).toMatchObject({ said, kind: 'unreachable', cause: 'unreadable' })

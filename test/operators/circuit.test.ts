@@ -285,7 +285,7 @@ describe('a circuit', () => {
     expect(made.closed).toBe(true)
   })
 
-  test('a closed-down circuit probes no more, and lets nobody go', async () => {
+  test('a closed-down circuit probes no more, and lets no call go', async () => {
     const { made, log, enter, trip } = circuit([])
     await Promise.all(Array.from({ length: 5 }, () => enter()))
     const waiting = made.enter(call())

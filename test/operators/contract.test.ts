@@ -18,8 +18,8 @@ import {
 } from '../kit/operators.ts'
 
 /**
- * What no operator plays that speaks its protocol at all; the rest of the contract is certified by
- * `test/conformance`.
+ * Answers that no operator with the protocol would give; `test/conformance` certifies the rest of the
+ * contract.
  */
 const strangeFaults = faults.filter(({ cause }) => cause === 'unreadable')
 
@@ -152,7 +152,7 @@ describe.each(protocols)('$name', ({ make, settledWith, refusals, floatEmpty }) 
           recorded: 1,
           kind: 'unknown',
         })
-        // What can be read and fits no rule is unmapped: what was done is as unknown.
+        // An answer that is readable and fits no rule is unmapped: the outcome is as unknown.
         expect({ name, cause: seen }).toEqual({ name, cause: seen === 'unmapped' ? seen : cause })
       }
     })

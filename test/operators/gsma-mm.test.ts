@@ -256,7 +256,7 @@ test('callbacks of the simulator are understood, and are no more than a hint', a
   })
 })
 
-/** What the merchant side would do with a callback: takes its address apart and answers 204. */
+/** Receives a callback as the merchant side would: takes its address apart and answers 204. */
 async function callbackReceiver(): Promise<{ base: string; received: RawCallback[] }> {
   const received: RawCallback[] = []
   const server = createServer((request, response) => void receive(request, response))

@@ -21,7 +21,7 @@ afterEach(() => void vi.useRealTimers())
 const second = 1_000
 const minute = 60 * second
 
-/** What sockets have under way, they do. */
+/** Lets the sockets finish their work. */
 async function settle(turns = 25): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
@@ -67,8 +67,8 @@ function pair(unhealthy: OperatorSettings, healthy: OperatorSettings) {
 }
 
 /**
- * Four payments a step and two that nobody waits for, for as long as said; the living operator gets one.
- * @returns how many of the living one's were answered without any time passing
+ * Sends four payments a step and two background calls, for the given time; the living operator gets one.
+ * @returns how many calls of the living operator were answered without any time passing
  */
 async function underLoad({ dead, alive }: ReturnType<typeof pair>, forMs: number, stepMs: number) {
   const living = { asked: 0, answeredAtOnce: 0 }

@@ -21,7 +21,9 @@ const faulty = [
   ['25', 'not_sent', 'send again'],
   ['26', 'unknown', 'send again'],
 ] as const
-/** Faults of callbacks: whoever asks is told the truth, and who answers at once sends no callbacks. */
+/**
+ * Faults of callbacks: a query gets the true state, and an operator that answers at once sends no callbacks.
+ */
 const told = ['30', '31', '32', '33', '34', '35'] as const
 
 describe.each(Object.entries(drivers))('a disbursement at %s', (operator, make) => {

@@ -18,7 +18,7 @@ import {
 
 export const controlToken = 'drill-control'
 
-/** What must hold, and whether it did. */
+/** A check of the drill, and its result. */
 export interface Finding {
   what: string
   holds: boolean
@@ -131,7 +131,9 @@ async function graphql(home: Home, token: Partial<Token>, query: string, variabl
   return body.data
 }
 
-/** What the backup has: settled payments of every kind, and payouts and a batch that have not begun. */
+/**
+ * Makes the payments of the backup: settled ones of every kind, and payouts and a batch that have not begun.
+ */
 async function payBeforehand({ home, simulator }: Drill, token: Token) {
   const settled = [...makeOrders('pay', 'old', 1), ...makeOrders('deposit', 'old', 1)]
   await askAll(home, token, settled)
@@ -157,7 +159,10 @@ interface Afterwards {
   receiptPath: string
 }
 
-/** What is lost: a hundred payments, a batch, a regenerated key; a cursor and a receipt that others have. */
+/**
+ * Makes the payments that are lost: a hundred, with a batch and a regenerated key; a cursor and a receipt
+ * that clients keep.
+ */
 async function payAfterwards(drill: Drill, token: Token, before: Before): Promise<Afterwards> {
   const { home } = drill
   const kinds = Object.entries(hundred) as [keyof typeof hundred, number][]
@@ -177,7 +182,8 @@ async function payAfterwards(drill: Drill, token: Token, before: Before): Promis
     askAll(home, fresh, orders.slice(4)),
     call(home, 'POST', `/bulk/batches/${before.batchId}/process`, fresh),
   ])
-  // What the backup has as not begun is sent before the loss. Of the others some are on their way.
+  // Payouts that had not begun at the backup are sent before the loss. Some of the other payments are on
+  // their way.
   const sent = [...before.orders.filter(({ kind }) => kind === 'payout'), ...before.recipients]
   await eventuallyGives(
     () => readBook(drill.simulator.url, controlToken),

@@ -7,7 +7,7 @@ export interface DrillOrder {
   reference: string
   amount: number
   phone: string
-  /** Of a payout that waits. */
+  /** The time of a scheduled payout. */
   scheduledAt?: string
 }
 
@@ -32,7 +32,7 @@ export function makeOrders(kind: DrillOrder['kind'], name: string, each: number)
   )
 }
 
-/** Asks for an order. What is answered does not matter: afterwards the operators' book is looked at. */
+/** Sends an order. Its answer does not matter: the operators' book is compared afterwards. */
 export function ask(home: Home, token: Record<string, string>, order: DrillOrder): Promise<ProgramAnswer> {
   const { kind, operator, reference, amount, phone, scheduledAt: scheduled_at } = order
   const common = { amount, payment_method: operator, reference }
@@ -67,7 +67,7 @@ export async function makeBatch(home: Home, token: Record<string, string>, order
   return Number(body['data'].batch_id ?? body['data'].id)
 }
 
-/** What the operators carried out, by their own book. */
+/** One execution in the operators' own book. */
 export interface OrderExecution {
   operator: string
   kind: 'collect' | 'disburse'

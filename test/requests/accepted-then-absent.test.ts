@@ -57,7 +57,7 @@ test.each(Object.entries(begin))('%s: accepted, then absent: not sent again', as
     expect([script.asked, sends()]).toEqual([asked, 1])
     expect(warn.mock.lastCall?.[1]).toBe('the operator lost a request that it had accepted')
     expect(warn).toHaveBeenCalledTimes(asked)
-    // Whoever else knows less, another node or a note that came late, gets no right to send either.
+    // A node that knows less, or an answer that is recorded late, gets no right to send either.
     await lowerFence({ requestId })
     expect(await claimSend(scripted.pool, { id: requestId, attempt: 1 })).toBeNull()
   }

@@ -129,7 +129,7 @@ test('a callback has a question of its own where an older one is under way', asy
   const slow = Promise.withResolvers<QueryOutcome>()
   const questions = [slow.promise, Promise.resolve(answers.settled)]
   const operator = Object.assign(Object.create(scripted.services.operators.find('OperatorA')), {
-    // What an earlier test left may be due as well.
+    // Requests of an earlier test may be due as well.
     query: (_kind: OperationKind, { correlationId }: OperatorHandle) =>
       correlationId === opened.correlationId ? questions.shift() : Promise.resolve(answers.pending),
   })

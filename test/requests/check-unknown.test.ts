@@ -25,7 +25,7 @@ import {
 
 useScriptedOperator()
 
-describe('what nobody knows of', () => {
+describe('an unknown outcome', () => {
   test('behind its fence: asked again soon, not sent', async () => {
     const opened = await doubtful(10 * second)
     await ask(opened, answers.absent)

@@ -10,9 +10,9 @@ import {
 import { newRequest, type OpenRequest, type Subject } from '../../src/requests/open-request.ts'
 import { subjects } from '../../src/resources/subjects.ts'
 
-// Two tables say what is done in every case. The first row that fits a case counts. `*` fits everything, and
+// Two tables list the action of every case. The first row that fits a case counts. `*` fits everything, and
 // `a/b` fits both. The operator calls back and recognises a repeated call; no question was asked before.
-// `close` notes that nobody asks any more. Logged lines stand behind a semicolon, by their level;
+// `close` records that no further question is asked. Log lines follow a semicolon, by their level;
 // `unreached`: the operator did not answer.
 
 /** Words of the tables that stand for several. */
@@ -27,9 +27,9 @@ const shortWords: Record<string, string> = {
 }
 
 /**
- * What is done after a question, by what it is for, what is on record of it, whether its last send was turned
- * away, and its age. `waited`: nobody waits any more for what never left; `over`: the time of a collection
- * has ended; `long over`: eight days ago.
+ * The action after a question, by the kind of payment, the recorded state, whether its last send was
+ * rejected, and its age. `waited`: the time for a request that never left is over; `over`: the time of a
+ * collection has ended; `long over`: it ended eight days ago.
  */
 const askedTable = `
  for        | record   | away | age       | answer      | what is done
@@ -79,8 +79,8 @@ const askedTable = `
 `
 
 /**
- * What is done after a send, by what it is for, what was on record of it, whether its last send was turned
- * away, its age, and whether it is the first send.
+ * The action after a send, by the kind of payment, the state before, whether its last send was rejected, its
+ * age, and whether it is the first send.
  */
 const sentTable = `
  for        | record  | away | age    | send   | answer     | what is done
@@ -173,7 +173,7 @@ const states = Object.keys({
 const ages = ['young', 'waited', 'over', 'long over'] as const
 type Age = (typeof ages)[number]
 
-/** What has ended has no end before it; only a collection has one while it is open. */
+/** A case that has ended has no end before it; only a collection has one while it is open. */
 function exists(subject: Subject, state: OpenRequest['state'], age: Age): boolean {
   if (age === 'over') return subject === 'collection'
   const hasEnded = state === 'settled' || state === 'refused' || state === 'closed'
@@ -244,7 +244,7 @@ function spokenAction(action: Action): string {
 }
 
 interface Row {
-  /** What each column fits; null: everything. */
+  /** The values that each column fits; null: every value. */
   fits: (ReadonlySet<string> | null)[]
   done: string
   line: string

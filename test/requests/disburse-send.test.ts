@@ -90,7 +90,7 @@ describe.each(kinds)('the first answer to a %s', (subject) => {
     expect(await complaints(it)).toEqual([])
   })
 
-  test('more was paid: what was set aside leaves, and somebody is called', async () => {
+  test('more was paid: what was set aside leaves, and an alarm is raised', async () => {
     const it = await begun(subject)
     const much = { ...says.settled, evidence: { ...evidence, amount: 5_001n } }
     expect(await errorsDuring(() => send(it, much))).toEqual(['alarm: an operator paid out too much'])
@@ -265,7 +265,7 @@ describe.each(kinds)('while payments out are halted a %s', (subject) => {
 })
 
 describe('our float at the operator is empty', () => {
-  test('a deposit fails at once, its money is back, and somebody is called', async () => {
+  test('a deposit fails at once, its money is back, and an alarm is raised', async () => {
     const it = await begun('deposit')
     expect(await errorsDuring(() => send(it, floatEmpty))).toEqual([
       'alarm: our float at an operator is empty',
@@ -279,7 +279,7 @@ describe('our float at the operator is empty', () => {
     expect(await complaints(it)).toEqual([])
   })
 
-  test('a payout waits, is sent again less and less often, and somebody is called once', async () => {
+  test('a payout waits, is sent again less and less often, and an alarm is raised once', async () => {
     const it = await begun('payout')
     const errors = await errorsDuring(async () => {
       expect(await send(it, floatEmpty)).toMatchObject({ status: 'processing', refusal: null })
@@ -322,7 +322,7 @@ describe('our float at the operator is empty', () => {
     })
   })
 
-  /** Nobody noted its first send, and its operator has no record of it. */
+  /** Its first send was never recorded, and its operator has no record of it. */
   async function lostThenTurnedAway(subject: Disbursement['subject'], first?: typeof says.unknown) {
     const it = await begun(subject)
     if (first) await send(it, first)

@@ -104,7 +104,7 @@ describe.each(kinds)('a %s that was paid', (subject) => {
       script.query = [answers.settled, answers.reversed]
       await checkRequest(scripted.services, older)
       if (other === 'lives') await checkRequest(scripted.services, younger)
-      // Whatever one that died had heard, it noted nothing: what it asked is due again.
+      // The killed process recorded nothing of the answer: its request is due again.
       expect((await stateOf(it)).nextS).toEqual(other === 'lives' ? null : seconds(30))
       if (other === 'dies') await turn(it, { query: [answers.reversed] })
       expect(await stateOf(it)).toMatchObject({ status: reversed[subject], nextS: null, held: '20000 + 0' })
@@ -157,7 +157,7 @@ describe.each(kinds)('a %s that was paid', (subject) => {
     expect(await stateOf(it)).toMatchObject({ nextS: seconds(60), held: '15000 + 0' })
   })
 
-  test('and disowned later: nothing moves, and somebody is called', async () => {
+  test('and disowned later: nothing moves, and an alarm is raised', async () => {
     const it = await settled()
     await callbackSays(it, 'reversed')
     expect(await errorsDuring(() => turn(it, { query: [answers.absent] }))).toEqual([
@@ -169,7 +169,7 @@ describe.each(kinds)('a %s that was paid', (subject) => {
 
 describe.each(kinds)('a %s that failed, and that its operator paid all the same', (subject) => {
   test.each(['settled', 'reversed'] as const)(
-    '%s: nothing moves, and somebody is called once',
+    '%s: nothing moves, and an alarm is raised once',
     async (said) => {
       const it = await begun(subject)
       await send(it, says.refused)

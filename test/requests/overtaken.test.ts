@@ -37,7 +37,10 @@ const waiting = { status: 'processing', held: '15000 + 5000' }
 const sendLate = (request: OpenRequest) =>
   sendRequest(scripted.services, request, 'interactive', deadlineIn(10_000))
 
-/** Whoever gives a request up has the right to, and stalls before it says so; the next statement waits. */
+/**
+ * A process that gives a request up takes the right to, and stalls before it records that; the next statement
+ * waits.
+ */
 async function stalled(request: OpenRequest) {
   const { batches } = scripted.services
   const there = Promise.withResolvers<void>()

@@ -177,7 +177,7 @@ async function paid(kind: 'collection' | 'deposit' | 'payout', payer: SignedInMe
   return { requestId: it.requestId, takeBack: async () => (await reverseDisbursements(pool, [cause]))[0] }
 }
 
-/** Somebody who has a request, and takes his time. */
+/** Holds the lock of a request until the test releases it. */
 async function holdRequest(id: bigint | undefined): Promise<pg.PoolClient> {
   const holder = await db.owner.connect()
   await holder.query('BEGIN')

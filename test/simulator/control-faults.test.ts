@@ -89,7 +89,7 @@ test('taking back every fault takes nothing from what a test number counts', asy
   expect((await bench.control('DELETE', '/faults')).status).toBe(204)
   expect((await bench.control('GET', '/faults')).body).toEqual([])
   expect(await pay()).toBe(201)
-  // What comes after has a name of its own: nothing that was counted before is held against it.
+  // The next fault has a name of its own: earlier counts do not apply to it.
   expect(await fault(bench, 'html')).toMatchObject({ id: 'fault-2', happened: 0 })
 })
 

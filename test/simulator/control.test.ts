@@ -113,7 +113,7 @@ test('a confirmed checkout session without a payer is paid by a passer-by', asyn
   expect((await bench.control('POST', '/transactions/none/confirm')).status).toBe(404)
 })
 
-test('every book sums to zero after every kind of operation, and nobody runs dry', async () => {
+test('every book sums to zero after every kind of operation, and no account runs dry', async () => {
   await using bench = await openBench()
   const gsma = await Promise.all((['a', 'c', 'd'] as const).map((letter) => gsmaClient(bench.url, letter)))
   const b = checkoutClient(bench.url)
@@ -124,7 +124,7 @@ test('every book sums to zero after every kind of operation, and nobody runs dry
     const msisdn = `+22370${code}0001`
     for (const client of gsma) {
       await client.collect(msisdn, { amount: '900001' }).catch(lost)
-      // Whoever cannot be paid in this moment would hold the line.
+      // A payee that cannot be paid at this moment would delay the answer.
       if (code !== '09' && code !== '10') await client.disburse(msisdn, { amount: '900001' }).catch(lost)
     }
     await b.session(msisdn, { amount: '900001' }).catch(lost)

@@ -17,7 +17,7 @@ export interface LiveReady {
   merchants: readonly { merchantId: number; tokens: readonly string[] }[]
 }
 
-/** What it is asked for. */
+/** The questions that the process answers. */
 export type LiveQuestion =
   /** Answered with the number of streams that are open. */
   | { streamsOf: number }
@@ -39,7 +39,7 @@ const { services } = await startApp(config, { connectionString: options.database
 const owner = new pg.Client({ connectionString: options.databaseUrl })
 await owner.connect()
 
-/** A token may have twenty; whoever came again may be counted twice for a moment. */
+/** A token may have twenty streams; a reader that reconnects may be counted twice for a moment. */
 const readersPerToken = 16
 const merchants = []
 for (const readers of options.readers) {

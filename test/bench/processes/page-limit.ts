@@ -7,8 +7,9 @@ export interface PageLimitOptions {
   file: string
 }
 
-// The limits of `page`. What the file is was found out once, as sirv does in production; `/disk` streams it
-// anew for each request, as it does too, and `/memory` answers with what was read at the start.
+// The limits of `page`. The properties of the file were read once, as sirv does in production; `/disk`
+// streams it anew for each request, as sirv does too, and `/memory` answers with the bytes that were read at
+// the start.
 const { file } = childOptions() as PageLimitOptions
 const { size, mtime } = statSync(file)
 const content = readFileSync(file)

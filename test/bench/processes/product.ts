@@ -9,7 +9,7 @@ import { invariant } from '../../../src/shared/invariant.ts'
 import { childOptions } from '../child.ts'
 import { type Settling, settleAll } from '../settling.ts'
 
-/** Who answers the service's calls. */
+/** The operator that answers the service's calls. */
 export type OperatorKind =
   /** The simulator, over HTTP. */
   | 'simulator'

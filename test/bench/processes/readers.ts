@@ -35,7 +35,7 @@ function arrive(this: Socket, part: Buffer): void {
 
 const answerMs = 2_000
 const ping = 0x89
-/** Of an empty one. */
+/** The length of an empty ping. */
 const pingBytes = 2
 const pong = Buffer.from([0x8a, 0x80, 0, 0, 0, 0])
 

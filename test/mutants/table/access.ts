@@ -1,6 +1,6 @@
 import type { Mutant } from '../mutant.ts'
 
-/** Who may do what, and who sees whose. */
+/** The rights of callers, and the rows that they see. */
 export const accessMutants: readonly Mutant[] = [
   {
     name: 'payouts at the threshold wait for nobody',

@@ -1,6 +1,6 @@
 import type { Mutant } from '../mutant.ts'
 
-/** What operators are asked, and what their word counts. */
+/** The calls to operators, and the weight of their answers. */
 export const operatorsMutants: readonly Mutant[] = [
   {
     name: 'more is credited than was asked',
