@@ -3,7 +3,7 @@ import { certify } from './certify.ts'
 import type { DriverUnderTest } from './subject.ts'
 import { subjects } from './subjects.ts'
 
-/** Certifies a driver in one test, whose failure lists every operation and fault that went wrong. */
+/** Certifies a driver in one test; its failure lists every operation and fault that went wrong. */
 export function describeDriver(subject: DriverUnderTest, leftOut: readonly string[]): void {
   test.concurrent(`${subject.name} fulfils the contract under every fault`, async () => {
     const { cells, notOffered } = await certify(subject)

@@ -51,7 +51,7 @@ export interface OperatorFixture {
  */
 export interface DriverUnderTest {
   name: string
-  /** An E.164 number whose owner pays and receives at once. */
+  /** An E.164 number of a customer that pays and receives at once. */
   customer: string
   /** An E.164 number that the operator does not know. */
   stranger: string

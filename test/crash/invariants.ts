@@ -202,7 +202,7 @@ export const invariants: Readonly<Record<string, Check>> = {
       add(ours, `${debit} ${isOut}`, isOut ? -amount : amount)
       add(ours, `${credit} ${isOut}`, isOut ? amount : -amount)
     }
-    // What an operator took back a moment ago may still be on our books.
+    // A payment that an operator reversed a moment ago may still be on our books.
     for (const { operator, state, amount, isOut } of [...operators.values()].flat())
       if (state === 'completed' || (state === 'reversed' && !isOver))
         add(theirs, `${operator} ${isOut}`, amount)
@@ -231,7 +231,7 @@ function disagreement(
   const isTakenBack = paid.some(({ state }) => state === 'reversed')
   if (status === 'success' || status === 'reversed') {
     if (paid.length === 0 || sum !== settled) return 'and the operator has other money'
-    // What refunds gave back, the operator need not have taken.
+    // The operator need not have reversed a payment that refunds gave back.
     if (status === 'reversed' && refunded >= settled) return null
     return isTakenBack === (status === 'reversed') || (isTakenBack && !isOver)
       ? null

@@ -27,7 +27,8 @@ export const moneyOut: readonly WorkloadOperation[] = [
 const triesMax = 3
 
 /**
- * Test numbers of payees that are paid at once, soon, late or never, that cannot be paid, or whose payment
+ * Test numbers of payees that are paid at once, soon, late or never, that cannot be paid, or have a payment
+ * that
  * breaks. An operator that is never reached (27) is left out: a request that may have left is sent again for
  * ever, and the run would not end. One that breaks twice (2202) would delay the end of a run by another
  * fence.

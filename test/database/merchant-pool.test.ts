@@ -66,7 +66,7 @@ describe('what is read on behalf of a merchant', () => {
     expect(read).toEqual({ all: own(b), foreign: [], merchants: [b.merchantId], count: perMerchant })
   })
 
-  test(’is nothing without a merchant', async () => {
+  test('is nothing without a merchant', async () => {
     expect(await owners(db.database)).toEqual([])
     expect(await asMerchant(null, () => owners(db.database))).toEqual([])
     expect(await db.database.prisma.merchant.findMany()).toEqual([])

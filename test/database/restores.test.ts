@@ -111,7 +111,7 @@ async function graphql(app: App, token: string, query: string, variables: object
   return JSON.parse(await answer.text())
 }
 
-test(’an unused database records its identity; starting again changes nothing', async () => {
+test('an unused database records its identity; starting again changes nothing', async () => {
   const [db, dataDir] = [await database(), await folder()]
   await (await start(db, dataDir)).close()
   const again = await start(db, dataDir)

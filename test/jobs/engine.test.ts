@@ -91,7 +91,7 @@ async function locksHeld(): Promise<number> {
   return rows[0]?.held ?? 0
 }
 
-test(’an enqueued job runs within moments of its commit, and then its row is gone', async () => {
+test('an enqueued job runs within moments of its commit, and then its row is gone', async () => {
   const { ran, engine, close } = start()
   await enqueue('OperatorA')
   await seen(ran, 'OperatorA')
@@ -111,7 +111,7 @@ test(’an enqueued job runs within moments of its commit, and then its row is g
   expect(await eventuallyGives(locksHeld, (held) => held === 0, 2_000)).toBe(0)
 })
 
-test(’a job enqueued by a rolled-back transaction never runs', async () => {
+test('a job enqueued by a rolled-back transaction never runs', async () => {
   const { ran } = start()
   const client = await db.owner.connect()
   await client.query('BEGIN')
@@ -124,7 +124,7 @@ test(’a job enqueued by a rolled-back transaction never runs', async () => {
   expect(ran).toEqual(['OperatorD'])
 })
 
-test(’a waiting job stands for all later enqueues, a failed one does not', async () => {
+test('a waiting job stands for all later enqueues, a failed one does not', async () => {
   await Promise.all(Array.from({ length: 20 }, () => enqueue('OperatorA')))
   expect(await jobsLeft()).toBe(1)
   const { ran, fails } = start()
@@ -164,7 +164,7 @@ test('the job of a killed process runs again within two seconds', async () => {
   await noneLeft()
 })
 
-test(’the engine works on after all its connections were cut', async () => {
+test('the engine works on after all its connections were cut', async () => {
   const { ran, engine } = start()
   await enqueue('OperatorA')
   await seen(ran, 'OperatorA')
@@ -185,7 +185,7 @@ test(’the engine works on after all its connections were cut', async () => {
   )
 })
 
-test(’an engine that ends while its listening connection breaks ends no other engine', async () => {
+test('an engine that ends while its listening connection breaks ends no other engine', async () => {
   const url = new URL(db.url)
   const [host, port] = [decodeURIComponent(url.hostname), Number(url.port || 5432)]
   const listens = Promise.withResolvers<() => void>()
@@ -219,7 +219,7 @@ test(’an engine that ends while its listening connection breaks ends no other 
   expect(broken).toEqual([])
 })
 
-test(’the engine works on where the end of a job cannot be recorded while another job never ends', async () => {
+test('the engine works on while the end of one job cannot be recorded and another never ends', async () => {
   const { ran, hangs } = start()
   hangs.add('OperatorC')
   await enqueue('OperatorC')
@@ -236,7 +236,7 @@ test(’the engine works on where the end of a job cannot be recorded while anot
   expect(await noneLeft()).toBe(0)
 })
 
-test(’the engine works on although its first look for jobs failed', async () => {
+test('the engine works on although its first look for jobs failed', async () => {
   await db.owner.query(`REVOKE SELECT ON graphile_worker._private_tasks FROM ${serviceRole}`)
   const { engine, ran } = start()
   await enqueue('OperatorA')
@@ -247,7 +247,7 @@ test(’the engine works on although its first look for jobs failed', async () =
   await eventually(() => expect(ran).toEqual(['OperatorA']), 8_000)
 })
 
-test(’a job without tries left that no engine runs is swept away', async () => {
+test('a job without tries left that no engine runs is swept away', async () => {
   await enqueue('OperatorA')
   await db.owner.query('UPDATE graphile_worker._private_jobs SET attempts = max_attempts')
   await recoverJobs(db.database.pool, {})

@@ -52,7 +52,7 @@ test('a job runs at once, and again after its pause', async () => {
   await schedule.close()
 })
 
-test(’a job with more to do runs again at once', async () => {
+test('a job with more to do runs again at once', async () => {
   const hand = handJob()
   const schedule = startJobs([hand.job], log)
   hand.end(0, true)
@@ -62,7 +62,7 @@ test(’a job with more to do runs again at once', async () => {
   expect(hand.overlapped()).toBe(false)
 })
 
-test(’a job that is notified while it pauses runs now', async () => {
+test('a job that is notified while it pauses runs now', async () => {
   const hand = handJob()
   const schedule = startJobs([hand.job], log)
   await hand.begun(1)
@@ -75,7 +75,7 @@ test(’a job that is notified while it pauses runs now', async () => {
   expect(hand.runs).toHaveLength(2)
 })
 
-test(’a job that is notified while it runs runs once more right after, and never beside itself', async () => {
+test('a job that is notified while it runs runs once more right after, never beside itself', async () => {
   const hand = handJob()
   const schedule = startJobs([hand.job], log)
   await hand.begun(1)
@@ -89,7 +89,7 @@ test(’a job that is notified while it runs runs once more right after, and nev
   await schedule.close()
 })
 
-test(’a job that is notified while a run fails still runs once more', async () => {
+test('a job that is notified while a run fails still runs once more', async () => {
   const hand = handJob()
   const schedule = startJobs([hand.job], log)
   await hand.begun(1)
@@ -119,7 +119,7 @@ test('a failure ends neither the job nor another one', async () => {
   expect(hand.overlapped()).toBe(false)
 })
 
-test(’a hanging job delays no other job', async () => {
+test('a hanging job delays no other job', async () => {
   const [stuck, well] = [handJob('stuck'), handJob('well', 5)]
   const schedule = startJobs([stuck.job, well.job], log)
   await stuck.begun(1)
@@ -150,7 +150,7 @@ test('closing waits for the run under way and begins no other', async () => {
   expect(hand.runs).toHaveLength(1)
 })
 
-test(’an unknown name starts no job', async () => {
+test('an unknown name starts no job', async () => {
   const schedule = startJobs([], log)
   schedule.notify('nobody')
   expect(schedule.healthy()).toBe(true)

@@ -69,7 +69,7 @@ export function approvalsOn(fixture: Fixture) {
   return {
     ask,
     approvalOf,
-    /** Makes a merchant whose payouts wait for so many approvals. */
+    /** Makes a merchant; its payouts wait for so many approvals. */
     team: async (required = 1): Promise<Team> => {
       const merchant = await shop(100_000, { threshold: 2_000 })
       await owner.query('UPDATE merchant SET approvals_required = $2 WHERE id = $1', [

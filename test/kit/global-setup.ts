@@ -25,8 +25,8 @@ const setupLock = 827_105
 
 /**
  * Runs once per run: starts a PostgreSQL for tests, which stays between runs, with a template database for
- * the migrations as they are. Databases of this run are dropped at its end. Those that earlier runs left are
- * dropped now: until now a person could look into those of a failed test.
+ * the migrations as they are. Databases of this run are dropped at its end; databases that earlier runs left
+ * are dropped now, so that a person can look into those of a failed test until then.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   ensureGenerated()

@@ -46,7 +46,7 @@ export function payees(count: number, more: Payee = {}): Payee[] {
 
 /**
  * Runs `create_batch` itself.
- * @param more.retried the batch whose failed recipients it takes over
+ * @param more.retried a batch; the new one takes over its failed recipients
  * @param more.seed the seed of the recipients' identities; absent: a random one
  */
 export async function createBatch(

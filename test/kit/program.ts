@@ -96,7 +96,7 @@ export interface Running {
 
 /**
  * Starts the service, in a process group of its own, and waits for its first screen.
- * @param command `npm start` as a person would, or node alone, whose process is the service itself
+ * @param command `npm start` as a person would, or node alone: then its process is the service itself
  */
 export async function startProgram(
   home: Home,

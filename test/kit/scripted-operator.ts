@@ -238,7 +238,7 @@ export function killSecondCommit() {
 
 export const day = 24 * hour
 
-/** Makes a collection of this age whose first answer was lost. */
+/** Makes a collection of this age; its first answer was lost. */
 export async function doubtful(ageMs: number): Promise<Opened> {
   const opened = await fresh()
   script.collect = [says.unknown]

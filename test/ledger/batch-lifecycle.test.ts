@@ -5,8 +5,8 @@ import { makeMember } from '../kit/members.ts'
 import { makeMerchant, openTestAccess } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
-// Over every pair of statuses, and of approvals: a batch moves along its lifecycles and no other way, also
-// where whoever has the database says so and all that goes with the status is as it should be.
+// Over every pair of statuses and of approvals: a batch moves along its lifecycles only. The database refuses
+// any other move, also one with all the columns of the new status.
 
 let db: TestDatabase
 let merchantId: number
@@ -23,7 +23,7 @@ afterAll(() => db.drop())
 type Status = (typeof batchStates.statuses)[number]
 type Approval = (typeof approvalStates.statuses)[number]
 
-/** Of a batch of two: what goes with each status. */
+/** The columns of a batch of two in each status. */
 const columns: Record<Status, string> = {
   draft: '0, 0, 0, 0, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz',
   pending_approval: '0, 0, 0, 0, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz',
@@ -47,7 +47,7 @@ async function insertWith(status: Status, approval: Approval): Promise<number> {
     [merchantId, status, approval, isAsked],
   )
   const id = rows[0]?.id ?? 0
-  // Somebody approves it, behind the back of every verb.
+  // A member approves the batch, by the tables alone.
   await db.owner.query(
     `INSERT INTO approval_verdict (merchant_id, batch_id, member_id, role, verdict, digest, created_at)
      SELECT merchant_id, id, $2, 'finance', 'approved', approval_digest, now() FROM batch
@@ -119,7 +119,7 @@ describe('its approval', () => {
     await db.owner.query(`UPDATE team_member SET role = 'viewer' WHERE id = $1`, [memberId])
     expect(await move(id, 'processing', 'approved')).toBe('23000')
     await db.owner.query(`UPDATE team_member SET role = 'finance' WHERE id = $1`, [memberId])
-    // A member whose role rose counts a day later.
+    // A member with a higher role counts a day after the change.
     expect(await move(id, 'processing', 'approved')).toBe('23000')
     await db.owner.query(
       `UPDATE team_member SET approver_since = approver_since - interval '1 day' WHERE id = $1`,

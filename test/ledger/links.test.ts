@@ -128,13 +128,13 @@ test('without an amount the payer says it', async () => {
 test.each<[string, object, string]>([
   ['expired', { expiresAt: new Date(Date.now() - 1) }, ''],
   ['inactive', {}, 'UPDATE payment_link SET is_active = false WHERE id = $1'],
-])(’no payer pays by a link that is %s', async (why, terms, change) => {
+])('no payer pays by a link that is %s', async (why, terms, change) => {
   const link = await linked(terms)
   if (change) await db.owner.query(change, [link])
   expect(await pay(link)).toMatchObject({ outcome: 'closed', availability: why })
 })
 
-test(’no payer pays a merchant that is not active, nor by a link that is not there', async () => {
+test('no payer pays a merchant that is not active, nor by a link that is not there', async () => {
   const gone = await makeMerchant(db.database.pool)
   const link = await openLink(db.owner, gone.merchantId)
   await deactivate(db.owner, gone.merchantId)

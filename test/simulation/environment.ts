@@ -48,7 +48,7 @@ export class PlayedOperator {
   isDown = false
   /** Errors that the service caught and logged. */
   readonly failures: unknown[] = []
-  /** Names whose next question is answered with an older state: still pending. */
+  /** Names of operations; their next question gets an older state: still pending. */
   readonly stale = new Set<string>()
 
   canStart = () => ({ ok: true })

@@ -120,7 +120,7 @@ export async function draft(fixture: AuditedFixture, shop: AuditedShop, account 
   return made['batch'].databaseId
 }
 
-/** Makes a batch whose only recipient was refused. */
+/** Makes a batch with one recipient, which the operator refuses. */
 async function failedBatch(fixture: AuditedFixture, shop: AuditedShop): Promise<number> {
   const { token } = shop
   const id = await draft(fixture, shop, '70020000')

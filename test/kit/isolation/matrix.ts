@@ -26,7 +26,7 @@ import { teamRows } from './team.ts'
 // Every input by which a caller can name a thing, from the schema and the table of REST routes, each with the
 // attack of a stranger. An input without a row here fails the test.
 
-/** Types whose values name no row. */
+/** Types that name no row by their values. */
 const nameless = new Set(['Amount', 'Boolean', 'DateTime', 'Duration', 'Float'])
 
 function leavesOf(type: GraphQLInputType, path: string): string[] {

@@ -48,7 +48,7 @@ export const operatorsMutants: readonly Mutant[] = [
     find: 'amount > 0n && amount <= movedAmountMax ? amount',
     replace: 'amount > 0n ? amount',
     test: 'operators/amounts.test.ts',
-    finds: 'is unreadable beyond, and calls somebody',
+    finds: 'is unreadable beyond, and raises an alarm',
   },
   {
     name: 'a payment of nothing counts',
@@ -56,7 +56,7 @@ export const operatorsMutants: readonly Mutant[] = [
     find: 'amount !== undefined && amount > 0n &&',
     replace: 'amount !== undefined &&',
     test: 'operators/amounts.test.ts',
-    finds: 'is unreadable beyond, and calls somebody',
+    finds: 'is unreadable beyond, and raises an alarm',
   },
   {
     name: 'an operator’s amount with centimes is read',

@@ -42,7 +42,7 @@ export const proofMutants: readonly Mutant[] = [
     find: "    if (!isSame(next.hash, entry.hash)) return fault('altered', position, entryId)\n",
     replace: '',
     test: 'audit/audit-chain.test.ts',
-    finds: 'is seen, at the first place it shows',
+    finds: 'is found, at the first entry that shows it',
   },
   {
     name: 'a forged head of the audit log passes',
@@ -50,7 +50,7 @@ export const proofMutants: readonly Mutant[] = [
     find: "if (head && !isProven(key, merchantId, head)) return fault('head forged', position)",
     replace: "if (head && head.proof.length === 0) return fault('head forged', position)",
     test: 'audit/audit-chain.test.ts',
-    finds: 'a chain that was written anew does not fit its head, and nobody else writes a head',
+    finds: 'a rewritten chain does not fit its head, and no other role writes a head',
   },
   {
     name: 'a shortened audit log passes',
@@ -58,7 +58,7 @@ export const proofMutants: readonly Mutant[] = [
     find: "  if (end.position < position) return fault('truncated', end.position + 1n)\n",
     replace: '',
     test: 'audit/audit-chain.test.ts',
-    finds: 'is seen, at the first place it shows',
+    finds: 'is found, at the first entry that shows it',
   },
   {
     name: 'balances are not proven',
