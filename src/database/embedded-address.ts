@@ -18,8 +18,7 @@ export interface Postmaster {
 
 /**
  * The settings that say where a server listens: on a socket in the cluster's folder, which only its owner may
- * enter; on Windows on a port of the loopback. A folder has the same address at each start, so that the
- * connections of a process that joined find the server again.
+ * enter; on Windows on a port of the loopback, the same one at each start.
  * @param tcpPort also listen there on 127.0.0.1
  */
 export function chooseAddress(cluster: Cluster, tcpPort: number | undefined) {
@@ -46,47 +45,37 @@ function makeShortDir(cluster: Cluster, name: string): string {
   return path
 }
 
-/** The server that serves this data folder now. */
-export function readPostmaster(data: string): Postmaster | undefined {
-  const [first, , , port, socketDir, , , status] = readLock(data)
-  const pid = Number(first)
-  if (!isServing(data, pid)) return undefined
-  return { pid, host: socketDir || '127.0.0.1', port: Number(port), ready: status?.trim() === 'ready' }
-}
-
-/** Whether the process lives, and may be the server of this data folder. */
-export function isServing(data: string, pid: number): boolean {
-  return isAlive(pid) && !isElsewhere(data, pid)
-}
-
 /**
- * Removes the lock of a server that is gone where its process id belongs to another program by now, as
- * happens when a container starts again: PostgreSQL would take that program for its predecessor. It handles
- * all other old locks itself.
+ * The server that serves this data folder now. Where the lock names a process id that another program has by
+ * now, as happens when a container starts again, the lock is removed: PostgreSQL would take that program for
+ * its predecessor. It handles all other old locks itself.
  */
-export function removeStaleLock(data: string): void {
-  const pid = Number(readLock(data)[0])
-  if (isAlive(pid) && isElsewhere(data, pid)) rmSync(join(data, 'postmaster.pid'), { force: true })
-}
-
-function readLock(data: string): string[] {
+export function readPostmaster(data: string): Postmaster | undefined {
+  const lock = join(data, 'postmaster.pid')
   try {
-    return readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')
+    const [first, , , port, socketDir, , , status] = readFileSync(lock, 'utf8').split('\n')
+    const pid = Number(first)
+    if (!signal(pid, 0)) return undefined
+    if (!isElsewhere(pid, data))
+      return { pid, host: socketDir || '127.0.0.1', port: Number(port), ready: status?.trim() === 'ready' }
+    rmSync(lock)
   } catch {
-    return []
+    // No lock: no server.
   }
+  return undefined
 }
 
-function isAlive(pid: number): boolean {
+/** @returns false where no such process of the cluster's account lives */
+export function signal(pid: number, name: 'SIGINT' | 0): boolean {
   try {
-    return pid > 0 && process.kill(pid, 0)
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+    return pid > 0 && process.kill(pid, name)
+  } catch {
+    return false
   }
 }
 
 /** Whether the process is certainly not the server: a server works in its data folder. */
-function isElsewhere(data: string, pid: number): boolean {
+function isElsewhere(pid: number, data: string): boolean {
   try {
     return readlinkSync(`/proc/${pid}/cwd`) !== realpathSync(data)
   } catch {

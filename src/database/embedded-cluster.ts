@@ -65,7 +65,9 @@ export function runSync({ as }: Pick<Cluster, 'as'>, command: string, args: stri
 export function clusterOwner(dir: string): Account | null {
   if (process.getuid?.() !== 0) return null
   const { uid, gid } = existsSync(join(dir, 'cluster')) ? statSync(dir) : { uid: 0, gid: 0 }
-  return uid === 0 ? (findAccount('postgres') ?? findAccount('nobody') ?? null) : { uid, gid }
+  if (uid !== 0) return { uid, gid }
+  const known = ['postgres', 'nobody'].flatMap((name) => accounts().filter((each) => each.name === name))
+  return known[0] ?? null
 }
 
 /** The major version of the bundled PostgreSQL. */
@@ -94,29 +96,27 @@ function findBinaries(): string {
  * through folders.
  */
 function chooseAccount(dir: string, bin: string): RunAs {
-  const self = process.getuid?.()
   const account = clusterOwner(dir)
-  if (self === 0 && !account)
-    throw new Error('PostgreSQL does not run as root: use another account, or set DATABASE_URL.')
   if (account) chownSync(dir, account.uid, account.gid)
-  else if (self !== undefined && statSync(dir).uid !== self)
+  else if (process.getuid && statSync(dir).uid !== process.getuid())
     throw new Error(
       `${dir} belongs to another account: run as that account, or set DATA_DIR or DATABASE_URL.`,
     )
   chmodSync(dir, 0o700)
   if (!account) return (command, args, options) => [command, args, options]
 
-  const plain: RunAs = (command, args, options) => [command, args, { ...options, ...account }]
+  const { uid, gid } = account
+  const plain: RunAs = (command, args, options) => [command, args, { ...options, uid, gid }]
   // Containers tend to have the second right only.
   for (const as of [plain, passing(account, 'dac_read_search'), passing(account, 'dac_override')]) {
     const trial = ['-c', 'test -w "$1" && "$2" --version', 'sh', dir, join(bin, 'postgres')]
     if (spawnSync(...as('sh', trial, {})).status === 0) return as
   }
-  const closed = [...new Set([dir, bin].flatMap(foldersTo))].filter((folder) => !mayEnter(account, folder))
-  const name = accounts().find(([, , uid]) => uid === String(account.uid))?.[0] ?? `with uid ${account.uid}`
+  const closed = new Set([dir, bin].flatMap(foldersTo).filter((folder) => isClosedTo(uid, folder)))
+  const name = accounts().find((each) => each.uid === uid)?.name ?? `with uid ${uid}`
   throw new Error(
     `PostgreSQL does not run as root, and the account ${name}, which it would run as, cannot reach ` +
-      `${dir} and ${bin}: ${closed.length > 0 ? `open the way by "chmod o+x ${closed.join(' ')}", ` : ''}` +
+      `${dir} and ${bin}: ${closed.size > 0 ? `open the way by "chmod o+x ${[...closed].join(' ')}", ` : ''}` +
       'start as another account, or set DATABASE_URL.',
   )
 }
@@ -136,21 +136,16 @@ function foldersTo(path: string): string[] {
   return above === path ? [] : [...foldersTo(above), above]
 }
 
-function mayEnter({ uid, gid }: Account, folder: string): boolean {
-  const found = statSync(folder)
-  const bit = found.uid === uid ? 0o100 : found.gid === gid ? 0o010 : 0o001
-  return (found.mode & bit) !== 0
+function isClosedTo(account: number, folder: string): boolean {
+  const { uid, mode } = statSync(folder)
+  return uid !== account && (mode & 0o001) === 0
 }
 
-function findAccount(name: string): Account | undefined {
-  const [, , uid, gid] = accounts().find(([known]) => known === name) ?? []
-  return uid && gid ? { uid: Number(uid), gid: Number(gid) } : undefined
-}
-
-/** The lines of /etc/passwd: name, password, uid, gid and so on. */
-function accounts(): string[][] {
-  const lines = readFileSync('/etc/passwd', 'utf8').split('\n')
-  return lines.map((line) => line.split(':'))
+function accounts(): (Account & { name: string })[] {
+  const lines = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'))
+  return lines.map(([name = '', , uid, gid]) => ({ name, uid: Number(uid), gid: Number(gid) }))
 }
 
 async function makeCluster({ dir, data, as, bin }: Cluster, durable: boolean): Promise<void> {

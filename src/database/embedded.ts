@@ -2,8 +2,7 @@ import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { chooseAddress, isServing, readPostmaster } from './embedded-address.ts'
-import { type Postmaster, removeStaleLock } from './embedded-address.ts'
+import { chooseAddress, type Postmaster, readPostmaster, signal } from './embedded-address.ts'
 import { type Cluster, embeddedUser, openCluster } from './embedded-cluster.ts'
 import { type Keepalive, openHold } from './embedded-keepalive.ts'
 
@@ -12,13 +11,10 @@ const mainDatabase = 'payments'
 
 /** A crash of the machine leaves up to 1 GB of log to replay. */
 const startTimeoutMs = 600_000
-/** The time after which a server without a claim counts as an orphan and is stopped. */
-const orphanAfterMs = 3_000
 const stopTimeoutMs = 30_000
 const attemptsMax = 5
 const attemptPauseMs = 200
 const pollMs = 5
-const gonePollMs = 100
 const logBytesMax = 1_048_576
 
 /** Where to start, and how. */
@@ -50,39 +46,21 @@ export interface EmbeddedServer {
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
   const { dataDir, durable, tcpPort, log = () => {} } = options
   const cluster = await openCluster(resolve(dataDir), durable)
-  const serverArgs = listSettings(cluster, durable, tcpPort)
-  const location: Location = { cluster, serverArgs, keepalive: openHold(cluster), log }
-  let server = await reach(location).catch((error: unknown) => {
-    location.keepalive.release()
+  const keepalive = openHold(cluster, listSettings(cluster, durable, tcpPort))
+  const location: Location = { cluster, keepalive, log }
+  const server = await reach(location).catch((error: unknown) => {
+    keepalive.release()
     throw error
   })
-  let stopping = false
-  let restart = Promise.resolve()
-  const watch = async () => {
-    for (;;) {
-      while (isServing(cluster.data, server.pid)) await sleep(gonePollMs, undefined, { ref: false })
-      if (stopping) return
-      log(`PostgreSQL (pid ${server.pid}) ended by itself, starting it again`)
-      restart = reach(location).then((again) => void (server = again))
-      await restart
-    }
-  }
-  watch().catch((error: unknown) => log(`PostgreSQL could not be started again: ${String(error)}`))
+  let stopped: Promise<void> | undefined
   return {
     connection: (database = mainDatabase) => connectionTo(cluster, server, database),
-    async stop() {
-      if (stopping) return
-      stopping = true
-      await restart.catch(() => {})
-      await release(location, server.pid)
-    },
+    stop: () => (stopped ??= release(location)),
   }
 }
 
 interface Location {
   cluster: Cluster
-  /** The command line of a server that this process starts. */
-  serverArgs: string[]
   keepalive: Keepalive
   log: (event: string) => void
 }
@@ -91,66 +69,56 @@ interface Location {
 async function reach(location: Location): Promise<Postmaster> {
   const { cluster, keepalive, log } = location
   const begun = performance.now()
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const found = readPostmaster(cluster.data)
-      if (found && !(found.ready && keepalive.isWatched()))
-        log(`PostgreSQL (pid ${found.pid}) is starting or stopping, waiting for that`)
-      const joined = found && (await awaitServer(location, begun, () => false))
-      if (joined) {
-        log(`PostgreSQL joined (pid ${joined.pid})`)
-        return joined
-      }
-      const { isRunning, words } = launch(location)
-      const started = await awaitServer(location, begun, isRunning)
-      if (!started) throw new Error(`PostgreSQL did not start: ${words()}`)
-      log(`PostgreSQL started in ${Math.round(performance.now() - begun)} ms (pid ${started.pid})`)
-      return started
-    } catch (error) {
-      // Another process may have been first; or the last processes of a server that crashed take a moment.
-      if (attempt === attemptsMax) throw error
-      await sleep(attemptPauseMs)
-    }
-  }
-}
-
-/** @returns a server that answers and goes on running; undefined when none runs, and none is being started */
-async function awaitServer(
-  { cluster, keepalive }: Location,
-  begun: number,
-  isStarting: () => boolean,
-): Promise<Postmaster | undefined> {
-  for (; ; await sleep(pollMs)) {
+  let readLog: (() => string) | undefined
+  let hasWaited = false
+  let attempts = 0
+  for (;;) {
     const server = readPostmaster(cluster.data)
-    if (!server && !isStarting()) return undefined
-    const waitedMs = performance.now() - begun
-    if (waitedMs > startTimeoutMs)
-      throw new Error(`The PostgreSQL in ${cluster.dir} (pid ${server?.pid}) neither answers nor ends.`)
-    if (!server?.ready) continue
-    if (keepalive.isWatched()) {
-      await assertAnswers(cluster, server)
+    const isWatched = keepalive.isWatched()
+    if (server?.ready && isWatched) {
+      try {
+        await assertAnswers(cluster, server)
+      } catch (error) {
+        // Another process may make the main database at the same moment.
+        if (++attempts === attemptsMax) throw error
+        await sleep(attemptPauseMs)
+        continue
+      }
       // The last hold may have ended just before ours began: such a server answers, but stops.
-      if (keepalive.isWatched()) return server
-    } else if (waitedMs > orphanAfterMs) process.kill(server.pid, 'SIGINT')
+      if (!keepalive.isWatched()) continue
+      const how = readLog ? `started in ${Math.round(performance.now() - begun)} ms` : 'joined'
+      log(`PostgreSQL ${how} (pid ${server.pid})`)
+      return server
+    }
+    if (!server && !isWatched) {
+      if (readLog) throw new Error(`PostgreSQL did not start: ${readLog()}`)
+      readLog = launch(location)
+    }
+    if (server && !isWatched) signal(server.pid, 'SIGINT')
+    if (server && !readLog && !hasWaited) {
+      hasWaited = true
+      log(`PostgreSQL (pid ${server.pid}) is starting or stopping, waiting for that`)
+    }
+    if (performance.now() - begun > startTimeoutMs)
+      throw new Error(`The PostgreSQL in ${cluster.dir} (pid ${server?.pid}) neither answers nor ends.`)
+    await sleep(pollMs)
   }
 }
 
-/** Starts PostgreSQL, and keeps what it logs. */
-function launch({ cluster, serverArgs, keepalive, log }: Location) {
-  removeStaleLock(cluster.data)
+/**
+ * Starts PostgreSQL, and keeps what it logs.
+ * @returns a function that reads what it has logged
+ */
+function launch({ cluster, keepalive, log }: Location): () => string {
   const path = join(cluster.dir, 'postgres.log')
   const sizeOf = () => statSync(path, { throwIfNoEntry: false })?.size ?? 0
   if (sizeOf() > logBytesMax) renameSync(path, `${path}.old`)
   const start = sizeOf()
   const logFile = openSync(path, 'a', 0o600)
-  const child = keepalive.launch(serverArgs, logFile)
+  const child = keepalive.launch(logFile)
   closeSync(logFile)
   child.once('error', (error) => log(`PostgreSQL could not be run: ${error.message}`)).unref()
-  return {
-    isRunning: () => child.pid !== undefined && child.exitCode === null && child.signalCode === null,
-    /** Returns the text that the server has logged. */
-    words: () => readFileSync(path).subarray(start).toString().trim(),
-  }
+  return () => readFileSync(path).subarray(start).toString().trim()
 }
 
 /** Connects once, and makes the main database when it is missing. */
@@ -166,10 +134,11 @@ async function assertAnswers(cluster: Cluster, server: Postmaster): Promise<void
   }
 }
 
-async function release({ cluster, keepalive, log }: Location, pid: number): Promise<void> {
+async function release({ cluster, keepalive, log }: Location): Promise<void> {
+  const pid = readPostmaster(cluster.data)?.pid ?? 0
   if (keepalive.release()) return log('PostgreSQL left to the other processes that use it')
   const begun = performance.now()
-  while (isServing(cluster.data, pid)) {
+  while (signal(pid, 0)) {
     if (performance.now() - begun > stopTimeoutMs) throw new Error(`PostgreSQL (pid ${pid}) does not stop.`)
     await sleep(pollMs)
   }
