@@ -15,7 +15,7 @@ import {
   verifyBackup,
   writeManifest,
 } from './backup-files.ts'
-import { readPostmaster } from './embedded-address.ts'
+import { readPostmaster } from './embedded-keepalive.ts'
 import { bundledMajor, clusterOwner } from './embedded-cluster.ts'
 
 /**

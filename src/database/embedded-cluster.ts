@@ -18,25 +18,20 @@ export const cleanEnvironment =
 
 /** A PostgreSQL data folder with the programs and the account that serve it. */
 export interface Cluster {
-  /** Ours alone, mode 0700: the cluster, its log, its socket and its password. */
+  /** Ours alone, mode 0700: the cluster, its log and its socket. */
   dir: string
-  /** PostgreSQL's own data folder, below `dir`. */
+  /** PostgreSQL's own data folder, below `dir`, with the password of `embeddedUser` over TCP. */
   data: string
-  /** Password of `embeddedUser` over TCP; the socket needs none. */
-  password: string
   /** The folder of PostgreSQL's programs. */
   bin: string
   as: RunAs
 }
 
-/** Gives the arguments of `spawn` for a command that runs as the account of the cluster. */
-type RunAs = <O extends object>(
-  command: string,
-  args: string[],
-  options: O,
-) => [command: string, args: string[], options: O & Partial<Account>]
+/** Gives the first arguments of `spawn` for a command that runs as the account of the cluster. */
+type RunAs = (command: string, args: string[]) => [command: string, args: string[]]
 
 interface Account {
+  name: string
   uid: number
   gid: number
 }
@@ -50,14 +45,14 @@ interface Account {
 export async function openCluster(dir: string, durable: boolean): Promise<Cluster> {
   const bin = findBinaries()
   mkdirSync(dir, { recursive: true })
-  const cluster = { dir, data: join(dir, 'cluster'), password: '', bin, as: chooseAccount(dir, bin) }
+  const cluster = { dir, data: join(dir, 'cluster'), bin, as: chooseAccount(dir, bin) }
   if (!existsSync(cluster.data)) await makeCluster(cluster, durable)
-  return { ...cluster, password: readFileSync(join(cluster.data, 'password'), 'utf8') }
+  return cluster
 }
 
 /** Runs a short command as the account of the cluster. */
-export function runSync({ as }: Pick<Cluster, 'as'>, command: string, args: string[]): void {
-  const { status, stderr, error } = spawnSync(...as(command, args, { encoding: 'utf8' as const }))
+export function runSync({ as }: Cluster, command: string, args: string[]): void {
+  const { status, stderr, error } = spawnSync(...as(command, args), { encoding: 'utf8' })
   if (status !== 0) throw new Error(`${command} failed: ${stderr || error}`)
 }
 
@@ -65,9 +60,13 @@ export function runSync({ as }: Pick<Cluster, 'as'>, command: string, args: stri
 export function clusterOwner(dir: string): Account | null {
   if (process.getuid?.() !== 0) return null
   const { uid, gid } = existsSync(join(dir, 'cluster')) ? statSync(dir) : { uid: 0, gid: 0 }
-  if (uid !== 0) return { uid, gid }
-  const known = ['postgres', 'nobody'].flatMap((name) => accounts().filter((each) => each.name === name))
-  return known[0] ?? null
+  if (uid !== 0) return { name: `with uid ${uid}`, uid, gid }
+  const accounts = readFileSync('/etc/passwd', 'utf8')
+  for (const name of ['postgres', 'nobody']) {
+    const found = new RegExp(`^${name}:[^:]*:(\\d+):(\\d+):`, 'm').exec(accounts)
+    if (found) return { name, uid: Number(found[1]), gid: Number(found[2]) }
+  }
+  return null
 }
 
 /** The major version of the bundled PostgreSQL. */
@@ -103,53 +102,41 @@ function chooseAccount(dir: string, bin: string): RunAs {
       `${dir} belongs to another account: run as that account, or set DATA_DIR or DATABASE_URL.`,
     )
   chmodSync(dir, 0o700)
-  if (!account) return (command, args, options) => [command, args, options]
+  if (!account) return (command, args) => [command, args]
 
-  const { uid, gid } = account
-  const plain: RunAs = (command, args, options) => [command, args, { ...options, uid, gid }]
   // Containers tend to have the second right only.
-  for (const as of [plain, passing(account, 'dac_read_search'), passing(account, 'dac_override')]) {
+  for (const right of [null, 'dac_read_search', 'dac_override']) {
+    const as = runAs(account, right)
     const trial = ['-c', 'test -w "$1" && "$2" --version', 'sh', dir, join(bin, 'postgres')]
-    if (spawnSync(...as('sh', trial, {})).status === 0) return as
+    if (spawnSync(...as('sh', trial)).status === 0) return as
   }
-  const closed = new Set([dir, bin].flatMap(foldersTo).filter((folder) => isClosedTo(uid, folder)))
-  const name = accounts().find((each) => each.uid === uid)?.name ?? `with uid ${uid}`
+  const closed = new Set([dir, bin].flatMap((path) => closedFolders(path, account.uid)))
   throw new Error(
-    `PostgreSQL does not run as root, and the account ${name}, which it would run as, cannot reach ` +
+    `PostgreSQL does not run as root, and the account ${account.name}, which it would run as, cannot reach ` +
       `${dir} and ${bin}: ${closed.size > 0 ? `open the way by "chmod o+x ${[...closed].join(' ')}", ` : ''}` +
       'start as another account, or set DATABASE_URL.',
   )
 }
 
-/** Runs as the account, with one right of root's on top. */
-function passing({ uid, gid }: Account, right: string): RunAs {
+/** Runs as the account, which keeps one right of root's. */
+function runAs({ uid, gid }: Account, right: string | null): RunAs {
   const flags = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups']
-  for (const set of ['--inh-caps', '--ambient-caps']) flags.push(`${set}=-all,+${right}`)
+  if (right) for (const set of ['inh', 'ambient']) flags.push(`--${set}-caps=-all,+${right}`)
   // Without this `access`, by which PostgreSQL looks for its own programs, would leave the right out.
-  flags.push('--securebits=+no_setuid_fixup')
-  return (command, args, options) => ['setpriv', [...flags, command, ...args], options]
+  if (right) flags.push('--securebits=+no_setuid_fixup')
+  return (command, args) => ['setpriv', [...flags, command, ...args]]
 }
 
-/** The folders on the way to a path, the outermost first. */
-function foldersTo(path: string): string[] {
+/** The folders on the way to a path that the account may not enter, the outermost first. */
+function closedFolders(path: string, account: number): string[] {
   const above = dirname(path)
-  return above === path ? [] : [...foldersTo(above), above]
-}
-
-function isClosedTo(account: number, folder: string): boolean {
-  const { uid, mode } = statSync(folder)
-  return uid !== account && (mode & 0o001) === 0
-}
-
-function accounts(): (Account & { name: string })[] {
-  const lines = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .map((line) => line.split(':'))
-  return lines.map(([name = '', , uid, gid]) => ({ name, uid: Number(uid), gid: Number(gid) }))
+  if (above === path) return []
+  const { uid, mode } = statSync(above)
+  const isClosed = uid !== account && (mode & 0o001) === 0
+  return [...closedFolders(above, account), ...(isClosed ? [above] : [])]
 }
 
 async function makeCluster({ dir, data, as, bin }: Cluster, durable: boolean): Promise<void> {
-  removeAbandoned(dir)
   const fresh = mkdtempSync(join(dir, 'cluster.new-'))
   const made = join(fresh, 'cluster')
   const passwordFile = join(fresh, 'password')
@@ -167,11 +154,10 @@ async function makeCluster({ dir, data, as, bin }: Cluster, durable: boolean): P
     '--locale=C',
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
-    '--no-instructions',
     ...(durable ? [] : ['--no-sync']),
   ]
   try {
-    await promisify(execFile)(...as(join(bin, 'initdb'), args, { cwd: dir, env: cleanEnvironment }))
+    await promisify(execFile)(...as(join(bin, 'initdb'), args), { cwd: dir, env: cleanEnvironment })
     renameSync(passwordFile, join(made, 'password'))
     renameSync(made, data)
   } catch (error) {
@@ -180,14 +166,11 @@ async function makeCluster({ dir, data, as, bin }: Cluster, durable: boolean): P
     const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : String(error)
     throw new Error(`${said} (no database could be made: set DATABASE_URL)`, { cause: error })
   } finally {
-    rmSync(fresh, { recursive: true, force: true })
-  }
-}
-
-/** Removes what a killed `initdb` left. One that is at work now is younger than ten minutes. */
-function removeAbandoned(dir: string): void {
-  for (const name of readdirSync(dir).filter((each) => each.startsWith('cluster.new-'))) {
-    const changed = statSync(join(dir, name), { throwIfNoEntry: false })?.mtimeMs ?? Date.now()
-    if (changed < Date.now() - 600_000) rmSync(join(dir, name), { recursive: true, force: true })
+    for (const name of readdirSync(dir).filter((each) => each.startsWith('cluster.new-'))) {
+      const path = join(dir, name)
+      // One that another process makes now is younger than ten minutes; the others were left by a kill.
+      const changed = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
+      if (path === fresh || changed < Date.now() - 600_000) rmSync(path, { recursive: true, force: true })
+    }
   }
 }

@@ -1,7 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, constants, existsSync, openSync, readSync } from 'node:fs'
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
+import { closeSync, constants, existsSync, openSync } from 'node:fs'
+import { readFileSync, readlinkSync, readSync, realpathSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { readPostmaster } from './embedded-address.ts'
 import { type Cluster, cleanEnvironment, runSync } from './embedded-cluster.ts'
 
 // Each process that uses the server holds one named pipe open for writing. A shell beside the server owns the
@@ -19,10 +19,10 @@ export interface Keepalive {
   release(): boolean
 }
 
-// The watcher stops reading before it stops the server, so that a server which nobody watches is one that
-// ends. SIGINT goes to the shell's process group: to the shells, which ignore it, and to PostgreSQL; its
-// children have groups of their own. The status 1 says that the server did not start: the last processes of
-// one that was killed take a moment to end.
+// The watcher stops reading before it stops the server: a server that nothing watches is about to end, or has
+// lost its watcher. SIGINT goes to the shell's process group: to the shells, which ignore it, and to
+// PostgreSQL, whose children have groups of their own. Status 1 says that the server did not start: after a
+// kill, its last processes take a moment to end.
 const script = `
 trap : HUP INT TERM
 exec 3<&0 </dev/null
@@ -35,9 +35,6 @@ while kill -0 $! 2>&- && [ $failures -lt 5 ]; do
   sleep 0.2
 done
 kill -KILL $! 2>&-`
-
-/** A session of its own: Ctrl-C in the terminal is for the service, and the database goes last. */
-const apart = { detached: true, windowsHide: true, env: cleanEnvironment }
 
 /** Holds the server that serves the cluster, now or later. */
 export function openHold(cluster: Cluster, serverArgs: string[]): Keepalive {
@@ -55,60 +52,83 @@ export function openHold(cluster: Cluster, serverArgs: string[]): Keepalive {
   return {
     launch(logFile) {
       const input = openSync(path, 'r')
-      const options = { ...apart, cwd: cluster.dir, stdio: [input, logFile, logFile] }
       const args = ['-c', script, 'sh', join(cluster.bin, 'postgres'), ...serverArgs]
-      const child = spawn(...cluster.as('sh', args, options))
+      // A session of its own: Ctrl-C in the terminal is for the service, and the database goes last.
+      const options = { detached: true, cwd: cluster.dir, env: cleanEnvironment }
+      const child = spawn(...cluster.as('sh', args), { ...options, stdio: [input, logFile, logFile] })
       closeSync(input)
       return child
     },
     isWatched() {
-      try {
-        closeSync(openToWrite())
-        return true
-      } catch {
-        return false
-      }
+      const probe = attempt(openToWrite)
+      if (probe !== undefined) closeSync(probe)
+      return probe !== undefined
     },
     release() {
       const last = openToRead()
       closeSync(writer)
-      try {
-        return readSync(last, Buffer.alloc(1)) > 0
-      } catch {
-        // Nothing to read yet: there is another writer.
-        return true
-      } finally {
-        closeSync(last)
-      }
+      // A read gives the end of the file, and fails while there is another writer: nothing to read yet.
+      const read = attempt(() => readSync(last, Buffer.alloc(1)))
+      closeSync(last)
+      return read === undefined
     },
   }
 }
 
-const windowsScript = `
-const { spawn, spawnSync } = require('node:child_process')
-const [data, bin, ...args] = process.argv.slice(1)
-let restarts = 5
-const start = () =>
-  spawn(bin + '/postgres', args, { stdio: ['ignore', 1, 2], windowsHide: true })
-    .once('exit', () => (restarts-- > 0 ? setTimeout(start, 200) : process.exit()))
-const stop = () => process.exit(spawnSync(bin + '/pg_ctl', ['stop', '-D', data, '-m', 'fast']).status)
-process.stdin.once('end', stop).resume()
-start()`
-
-/** Windows has neither pipes in folders nor a shell: the server ends with the process that started it. */
+/**
+ * Windows has neither pipes in folders nor a shell. Node ends its children there when it is killed, so the
+ * server ends with the process that started it; it is not started again.
+ */
 function holdAsStarter({ bin, data, dir }: Cluster, serverArgs: string[]): Keepalive {
   let child: ChildProcess | undefined
   const isStarter = () => child?.pid !== undefined && child.exitCode === null
   return {
     launch(logFile) {
-      const options = { ...apart, cwd: dir, stdio: ['pipe' as const, logFile, logFile] }
-      child = spawn(process.execPath, ['-e', windowsScript, data, bin, ...serverArgs], options)
+      const stdio: StdioOptions = ['ignore', logFile, logFile]
+      child = spawn(join(bin, 'postgres'), serverArgs, { cwd: dir, stdio, windowsHide: true })
       return child
     },
     isWatched: () => isStarter() || readPostmaster(data) !== undefined,
     release() {
-      child?.stdin?.end()
-      return !isStarter()
+      if (!isStarter()) return true
+      spawn(join(bin, 'pg_ctl'), ['stop', '-D', data, '-m', 'fast'], { windowsHide: true })
+      return false
     },
+  }
+}
+
+/** A server that starts, is ready or stops. Its host is the folder of its socket, or an IP address. */
+export type Postmaster = NonNullable<ReturnType<typeof readPostmaster>>
+
+/**
+ * The server that serves this data folder now. Where the lock names a process id that another program has by
+ * now, as happens when a container starts again, the lock is removed: PostgreSQL would take that program for
+ * its predecessor. It handles all other old locks itself.
+ */
+export function readPostmaster(data: string) {
+  const lock = join(data, 'postmaster.pid')
+  const lines = attempt(() => readFileSync(lock, 'utf8').split('\n'))
+  const [first, , , port, socketDir, , , status] = lines ?? []
+  const pid = Number(first)
+  if (!signal(pid, 0)) return undefined
+  const folder = attempt(() => readlinkSync(`/proc/${pid}/cwd`))
+  // A server works in its data folder.
+  if (folder === undefined || folder === realpathSync(data))
+    return { pid, host: socketDir || '127.0.0.1', port: Number(port), ready: status?.trim() === 'ready' }
+  rmSync(lock, { force: true })
+  return undefined
+}
+
+/** @returns false where no such process of the cluster's account lives */
+export function signal(pid: number, name: 'SIGINT' | 0): boolean {
+  return pid > 0 && attempt(() => process.kill(pid, name)) === true
+}
+
+/** @returns undefined where it throws */
+function attempt<T>(act: () => T): T | undefined {
+  try {
+    return act()
+  } catch {
+    return undefined
   }
 }

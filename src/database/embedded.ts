@@ -1,10 +1,11 @@
-import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { closeSync, lstatSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { chooseAddress, type Postmaster, readPostmaster, signal } from './embedded-address.ts'
-import { type Cluster, embeddedUser, openCluster } from './embedded-cluster.ts'
-import { type Keepalive, openHold } from './embedded-keepalive.ts'
+import { type Cluster, embeddedUser, openCluster, runSync } from './embedded-cluster.ts'
+import { type Keepalive, openHold, type Postmaster, readPostmaster, signal } from './embedded-keepalive.ts'
 
 /** The database that `startEmbedded` makes, and that connections go to when no other is named. */
 const mainDatabase = 'payments'
@@ -12,10 +13,12 @@ const mainDatabase = 'payments'
 /** A crash of the machine leaves up to 1 GB of log to replay. */
 const startTimeoutMs = 600_000
 const stopTimeoutMs = 30_000
-const attemptsMax = 5
-const attemptPauseMs = 200
+/** The time for a server that runs to give its first answer. */
+const answerTimeoutMs = 1_000
 const pollMs = 5
 const logBytesMax = 1_048_576
+/** The address of a Unix socket holds 103 bytes everywhere; `/.s.PGSQL.65535` takes 15 of them. */
+const socketDirBytesMax = 85
 
 /** Where to start, and how. */
 interface EmbeddedOptions {
@@ -37,88 +40,75 @@ export interface EmbeddedServer {
   stop(): Promise<void>
 }
 
+type Log = (event: string) => void
+
 /**
  * Starts the bundled PostgreSQL in `dataDir`, or joins the one that another process runs there, and makes the
  * database `payments` when it is missing. The server ends with the last process that uses it, also when that
- * one is killed; a server that ends by itself is started again.
+ * one is killed; a server that ends by itself is started again, except on Windows.
  * @throws Error in one sentence when this machine or account cannot run it
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
   const { dataDir, durable, tcpPort, log = () => {} } = options
   const cluster = await openCluster(resolve(dataDir), durable)
   const keepalive = openHold(cluster, listSettings(cluster, durable, tcpPort))
-  const location: Location = { cluster, keepalive, log }
-  const server = await reach(location).catch((error: unknown) => {
+  const server = await reach(cluster, keepalive, log).catch((error: unknown) => {
     keepalive.release()
     throw error
   })
   let stopped: Promise<void> | undefined
   return {
     connection: (database = mainDatabase) => connectionTo(cluster, server, database),
-    stop: () => (stopped ??= release(location)),
+    stop: () => (stopped ??= release(cluster, keepalive, log)),
   }
-}
-
-interface Location {
-  cluster: Cluster
-  keepalive: Keepalive
-  log: (event: string) => void
 }
 
 /** Joins the server of another process, or starts one. */
-async function reach(location: Location): Promise<Postmaster> {
-  const { cluster, keepalive, log } = location
+async function reach(cluster: Cluster, keepalive: Keepalive, log: Log): Promise<Postmaster> {
   const begun = performance.now()
-  let readLog: (() => string) | undefined
-  let hasWaited = false
-  let attempts = 0
-  for (;;) {
+  const found = readPostmaster(cluster.data)
+  if (found && !(found.ready && keepalive.isWatched()))
+    log(`PostgreSQL (pid ${found.pid}) is starting or stopping, waiting for that`)
+  const logPath = join(cluster.dir, 'postgres.log')
+  let launched = false
+  for (let readySince = 0; ; await sleep(pollMs)) {
     const server = readPostmaster(cluster.data)
     const isWatched = keepalive.isWatched()
-    if (server?.ready && isWatched) {
-      try {
-        await assertAnswers(cluster, server)
-      } catch (error) {
-        // Another process may make the main database at the same moment.
-        if (++attempts === attemptsMax) throw error
-        await sleep(attemptPauseMs)
-        continue
-      }
-      // The last hold may have ended just before ours began: such a server answers, but stops.
-      if (!keepalive.isWatched()) continue
-      const how = readLog ? `started in ${Math.round(performance.now() - begun)} ms` : 'joined'
-      log(`PostgreSQL ${how} (pid ${server.pid})`)
-      return server
-    }
-    if (!server && !isWatched) {
-      if (readLog) throw new Error(`PostgreSQL did not start: ${readLog()}`)
-      readLog = launch(location)
-    }
-    if (server && !isWatched) signal(server.pid, 'SIGINT')
-    if (server && !readLog && !hasWaited) {
-      hasWaited = true
-      log(`PostgreSQL (pid ${server.pid}) is starting or stopping, waiting for that`)
-    }
-    if (performance.now() - begun > startTimeoutMs)
+    const now = performance.now()
+    if (now - begun > startTimeoutMs)
       throw new Error(`The PostgreSQL in ${cluster.dir} (pid ${server?.pid}) neither answers nor ends.`)
-    await sleep(pollMs)
+    if (server && !isWatched) signal(server.pid, 'SIGINT')
+    if (!server && !isWatched) {
+      if (launched) throw new Error(`PostgreSQL did not start: ${readEnd(logPath)}`)
+      launch(keepalive, logPath, log)
+      launched = true
+    }
+    if (!server?.ready || !isWatched) continue
+    readySince ||= now
+    const error: unknown = await assertAnswers(cluster, server).catch((thrown: unknown) => thrown)
+    // Another process may have made the main database at the same moment.
+    if (error && now - readySince > answerTimeoutMs) throw error
+    // The last hold may have ended just before ours began: such a server answers, but stops.
+    if (error || !keepalive.isWatched()) continue
+    const how = launched ? `started in ${Math.round(performance.now() - begun)} ms` : 'joined'
+    log(`PostgreSQL ${how} (pid ${server.pid})`)
+    return server
   }
 }
 
-/**
- * Starts PostgreSQL, and keeps what it logs.
- * @returns a function that reads what it has logged
- */
-function launch({ cluster, keepalive, log }: Location): () => string {
-  const path = join(cluster.dir, 'postgres.log')
-  const sizeOf = () => statSync(path, { throwIfNoEntry: false })?.size ?? 0
-  if (sizeOf() > logBytesMax) renameSync(path, `${path}.old`)
-  const start = sizeOf()
-  const logFile = openSync(path, 'a', 0o600)
+/** Starts PostgreSQL, which adds to its log. */
+function launch(keepalive: Keepalive, logPath: string, log: Log): void {
+  const size = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0
+  if (size > logBytesMax) renameSync(logPath, `${logPath}.old`)
+  const logFile = openSync(logPath, 'a', 0o600)
   const child = keepalive.launch(logFile)
   closeSync(logFile)
   child.once('error', (error) => log(`PostgreSQL could not be run: ${error.message}`)).unref()
-  return () => readFileSync(path).subarray(start).toString().trim()
+}
+
+/** The last lines of the log, in which a server says why it did not start. */
+function readEnd(logPath: string): string {
+  return readFileSync(logPath, 'utf8').trimEnd().split('\n').slice(-10).join('\n')
 }
 
 /** Connects once, and makes the main database when it is missing. */
@@ -134,7 +124,7 @@ async function assertAnswers(cluster: Cluster, server: Postmaster): Promise<void
   }
 }
 
-async function release({ cluster, keepalive, log }: Location): Promise<void> {
+async function release(cluster: Cluster, keepalive: Keepalive, log: Log): Promise<void> {
   const pid = readPostmaster(cluster.data)?.pid ?? 0
   if (keepalive.release()) return log('PostgreSQL left to the other processes that use it')
   const begun = performance.now()
@@ -145,7 +135,8 @@ async function release({ cluster, keepalive, log }: Location): Promise<void> {
   log(`PostgreSQL stopped in ${Math.round(performance.now() - begun)} ms`)
 }
 
-function connectionTo({ password }: Cluster, { host, port }: Postmaster, database: string) {
+function connectionTo({ data }: Cluster, { host, port }: Postmaster, database: string) {
+  const password = readFileSync(join(data, 'password'), 'utf8')
   return { host, port, user: embeddedUser, password, database, ssl: false as const }
 }
 
@@ -168,4 +159,32 @@ function listSettings(cluster: Cluster, durable: boolean, tcpPort: number | unde
   }
   const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   return ['-D', cluster.data, ...args]
+}
+
+/**
+ * The settings that say where a server listens: on a socket in the cluster's folder, which only its owner may
+ * enter; on Windows on a port of the loopback, the same one at each start.
+ */
+function chooseAddress(cluster: Cluster, tcpPort: number | undefined) {
+  const hash = createHash('sha256').update(cluster.dir).digest()
+  if (process.platform === 'win32')
+    return { listen_addresses: '127.0.0.1', port: tcpPort ?? 20_000 + (hash.readUInt16BE() % 10_000) }
+  const isShort = Buffer.byteLength(cluster.dir) <= socketDirBytesMax
+  const socketDir = isShort ? cluster.dir : makeShortDir(cluster, hash.toString('hex', 0, 8))
+  return {
+    listen_addresses: tcpPort === undefined ? '' : '127.0.0.1',
+    port: tcpPort ?? 5432,
+    // PostgreSQL splits this list at commas outside of double quotes.
+    unix_socket_directories: `"${socketDir.replaceAll('"', '""')}"`,
+  }
+}
+
+/** A folder with a short name for a cluster whose own path is too long for the address of a socket. */
+function makeShortDir(cluster: Cluster, name: string): string {
+  const path = join(tmpdir(), `merchant-payments-${name}`)
+  runSync(cluster, 'mkdir', ['-p', '-m', '700', path])
+  const found = lstatSync(path)
+  if (!found.isDirectory() || found.uid !== statSync(cluster.dir).uid || (found.mode & 0o077) !== 0)
+    throw new Error(`${path} belongs to another account, or is open to others: remove it.`)
+  return path
 }
