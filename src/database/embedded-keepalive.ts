@@ -29,11 +29,11 @@ exec 3<&0 </dev/null
 ( trap '' HUP TERM; read -r _ <&3; exec 3<&-; kill -INT 0 ) &
 exec 3<&-
 failures=0
-while kill -0 $! 2>&- && [ $failures -lt 5 ]; do
+while
   "$@"
   [ $? = 1 ] && failures=$((failures + 1)) || failures=0
-  sleep 0.2
-done
+  kill -0 $! 2>&- && [ $failures -lt 5 ]
+do sleep 0.2; done
 kill -KILL $! 2>&-`
 
 /** Holds the server that serves the cluster, now or later. */
