@@ -112,8 +112,8 @@ function chooseAccount(dir: string, bin: string): RunAs {
   }
   const closed = new Set([dir, bin].flatMap((path) => closedFolders(path, account.uid)))
   throw new Error(
-    `PostgreSQL does not run as root, and the account ${account.name}, which it would run as, cannot reach ` +
-      `${dir} and ${bin}: ${closed.size > 0 ? `open the way by "chmod o+x ${[...closed].join(' ')}", ` : ''}` +
+    `PostgreSQL does not run as root, and the account ${account.name}, which it would run as, cannot ` +
+      `reach ${dir} and ${bin}: ${closed.size > 0 ? `open the way by "chmod o+x ${[...closed].join(' ')}", ` : ''}` +
       'start as another account, or set DATABASE_URL.',
   )
 }
