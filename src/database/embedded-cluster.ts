@@ -111,10 +111,10 @@ function chooseAccount(dir: string, bin: string): RunAs {
     if (spawnSync(...as('sh', trial)).status === 0) return as
   }
   const closed = new Set([dir, bin].flatMap((path) => closedFolders(path, account.uid)))
+  const opening = closed.size > 0 ? `open the way by "chmod o+x ${[...closed].join(' ')}", ` : ''
   throw new Error(
-    `PostgreSQL does not run as root, and the account ${account.name}, which it would run as, cannot ` +
-      `reach ${dir} and ${bin}: ${closed.size > 0 ? `open the way by "chmod o+x ${[...closed].join(' ')}", ` : ''}` +
-      'start as another account, or set DATABASE_URL.',
+    `PostgreSQL does not run as root, and the account ${account.name}, which it would run as, cannot reach ` +
+      `${dir} and ${bin}: ${opening}start as another account, or set DATABASE_URL.`,
   )
 }
 
