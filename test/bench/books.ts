@@ -6,21 +6,30 @@ export const group = { transactions: 8, payouts: 2, entries: 15, events: 22 }
 /**
  * Fills the books with sound payments, by one statement per table: groups from `first` on, one merchant's
  * after another's. The ids say what belongs together, so the tables are filled without reading each other.
- * @param options.first groups that are there already, all made by this
+ * @param options.first groups that are there already, all made by this with the same merchants
+ * @param options.firstMerchant the first id of the merchants, where they are there already
+ * @param options.hot gives half of the groups to the first merchant
  * @param options.fast drops the indexes and makes them anew afterwards: for millions of rows
  */
 export async function fillBooks(
   owner: pg.Pool,
-  { first = 0, groups, merchants, fast = false }: FillOptions,
+  { first = 0, groups, merchants, firstMerchant, hot = false, fast = false }: FillOptions,
 ): Promise<void> {
+  const merchantOne = firstMerchant ?? 1_000
   const client = await owner.connect()
   try {
     await client.query(`SET session_replication_role = replica; SET synchronous_commit = off;
       SET maintenance_work_mem = '1GB'; SET statement_timeout = 0`)
     const indexes = fast ? await dropIndexes(client) : []
-    if (first === 0) await openAccounts(client, merchants)
-    for (const statement of Object.values(rows)) await client.query(statement, [first, groups, merchants])
-    for (const statement of kept) await client.query(statement, [first + groups, merchants])
+    if (first === 0 && firstMerchant === undefined) await openAccounts(client, merchants)
+    const whose = [merchants, merchantOne, hot]
+    for (const statement of Object.values(rows)) await client.query(statement, [first, groups, ...whose])
+    for (const statement of kept) await client.query(statement, [0, first + groups, ...whose])
+    await client.query(
+      `SELECT setval('transaction_id_seq', $1::bigint * 8), setval('payout_id_seq', $1 * 2),
+         setval('ledger_entry_id_seq', $1 * 15), setval('event_id_seq', $1 * 22)`,
+      [first + groups],
+    )
     for (const index of indexes) await client.query(index)
     await client.query('RESET ALL')
   } finally {
@@ -33,6 +42,8 @@ interface FillOptions {
   first?: number
   groups: number
   merchants: number
+  firstMerchant?: number
+  hot?: boolean
   fast?: boolean
 }
 
@@ -54,9 +65,15 @@ async function openAccounts(client: pg.PoolClient, merchants: number): Promise<v
   )
 }
 
-/** Group g belongs to merchant 1000 + g % merchants; row j of it has the id g * (rows of a group) + j. */
+/**
+ * Group g is the `nth` of its merchant: the groups go round among the merchants ($4 is the first one),
+ * or every second one belongs to the first ($5). Row j of a group has the id g * (rows of a group) + j.
+ */
 const source = `FROM generate_series($1::bigint, $1 + $2::bigint - 1) AS g
-  CROSS JOIN LATERAL (SELECT (1000 + g % $3::bigint)::int AS merchant) AS m`
+  CROSS JOIN LATERAL (SELECT $4::int + place::int AS merchant, nth
+    FROM (SELECT g % $3::bigint, g / $3 WHERE NOT $5::boolean
+      UNION ALL SELECT 0, g / 2 WHERE $5 AND g % 2 = 0
+      UNION ALL SELECT 1 + g / 2 % ($3 - 1), g / 2 / ($3 - 1) WHERE $5 AND g % 2 = 1) AS w (place, nth)) AS m`
 
 const rows = {
   transactions: `INSERT INTO transaction (id, merchant_id, transaction_type, payment_method, customer_phone,
@@ -96,7 +113,7 @@ const rows = {
     ${source} CROSS JOIN generate_series(1, 15) AS j ORDER BY g, j`,
   // 1 to 16: two of each transaction. Then three of each payout.
   events: `INSERT INTO event (id, merchant_id, position, type, data, created_at)
-    SELECT g * 22 + j, merchant, g / $3::bigint * 22 + j, type,
+    SELECT g * 22 + j, merchant, nth * 22 + j, type,
       jsonb_strip_nulls(jsonb_build_object('transaction_id', CASE WHEN j <= 16 THEN g * 8 + (j + 1) / 2 END,
         'payout_id', CASE WHEN j > 16 THEN g * 2 + (j - 14) / 3 END,
         'amount', CASE WHEN j <= 10 THEN 5000 ELSE 2000 END, 'currency', 'XOF', 'payment_method', 'OperatorA',
@@ -111,9 +128,8 @@ const rows = {
         AND turn = CASE WHEN j <= 16 THEN j % 2 ELSE j % 3 END) AS t ORDER BY g, j`,
 }
 
-/** The balances and counts that are kept beside the rows, for `$1` groups in all, of `$2` merchants. */
-const ofMerchants = `FROM generate_series(0, $2::bigint - 1) AS n
-  CROSS JOIN LATERAL (SELECT (1000 + n)::int AS merchant, ($1::bigint - n + $2 - 1) / $2 AS groups) AS m`
+/** The balances and counts that are kept beside the rows of all groups. */
+const ofMerchants = `FROM (SELECT merchant, count(*) AS groups ${source} GROUP BY merchant) AS m`
 const kept = [
   `INSERT INTO merchant_balance (merchant_id, available) SELECT merchant, groups * 15000 ${ofMerchants}
    ON CONFLICT (merchant_id) DO UPDATE SET available = excluded.available`,
@@ -122,8 +138,6 @@ const kept = [
   `INSERT INTO payout_count (merchant_id, payment_method, status, n)
    SELECT merchant, 'OperatorA', 'completed', groups * 2 ${ofMerchants}
    ON CONFLICT (merchant_id, payment_method, status) DO UPDATE SET n = excluded.n`,
-  `SELECT setval('transaction_id_seq', $1::bigint * 8), setval('payout_id_seq', $1 * 2),
-     setval('ledger_entry_id_seq', $1 * 15), setval('event_id_seq', $1 * 22), $2::bigint`,
 ]
 
 /** @returns the statements that make them again */

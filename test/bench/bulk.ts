@@ -29,7 +29,7 @@ export const bulk: Workload = async (fixture) => {
   return {
     sections: [
       {
-        title: `bulk, one batch of ${recipients}`,
+        title: `bulk from the job on, one batch of ${recipients}`,
         unit: 'recipients/s',
         entries: [
           {

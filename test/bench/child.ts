@@ -15,9 +15,14 @@ export interface Child<Ready> {
 /**
  * Starts a program of `processes/`, which sends one message when it is ready and one for each that it gets.
  * @param options handed over as JSON
+ * @param folder the `processes/` of another checkout
  */
-export async function startChild<Ready>(name: string, options: object): Promise<Child<Ready>> {
-  const child = fork(join(import.meta.dirname, 'processes', name), [JSON.stringify(options)])
+export async function startChild<Ready>(
+  name: string,
+  options: object,
+  folder: string = join(import.meta.dirname, 'processes'),
+): Promise<Child<Ready>> {
+  const child = fork(join(folder, name), [JSON.stringify(options)])
   const ready = (await nextMessage(child, name)) as Ready
   return {
     pid: child.pid ?? 0,

@@ -9,11 +9,11 @@ import { startProduct } from './product.ts'
 /** Merchants that collect. */
 const merchantsCount = 200
 
-/** How many clients at once, and what the service must reach up to the commit. */
-const loads: readonly { clients: number; goal: Goal }[] = [
-  { clients: 32, goal: { ratioMin: 1.5, cpuMax: 0.8 } },
-  { clients: 128, goal: { ratioMin: 1.5 } },
-  { clients: 1, goal: { ratioMin: 0.7 } },
+/** How many clients at once, and what the service must reach with the operator and up to the commit alone. */
+const loads: readonly { clients: number; whole?: Goal; committed: Goal }[] = [
+  { clients: 32, whole: { ratioMin: 0.5 }, committed: { ratioMin: 1.5, cpuMax: 0.8 } },
+  { clients: 128, committed: { ratioMin: 1.5 } },
+  { clients: 1, committed: { ratioMin: 0.7 } },
 ]
 
 /** `POST /pay` against one statement behind a bare server. */
@@ -56,7 +56,7 @@ export const collect: Workload = async (fixture) => {
     },
   })
   const sections = loads.map(
-    ({ clients, goal }): Section => ({
+    ({ clients, whole, committed }): Section => ({
       title: `collect, ${clients === 1 ? 'one client' : `${clients} clients`}`,
       unit: 'requests/s',
       entries: [
@@ -69,9 +69,9 @@ export const collect: Workload = async (fixture) => {
             return ask(clients)(limit.ready.port, next, seconds)
           },
         },
-        contender('REST to the commit', clients, 'absent', goal),
-        contender('+ operator at once', clients, 'accepts'),
-        contender('+ simulator', clients, 'simulator'),
+        contender('with the operator', clients, 'simulator', whole),
+        contender('without: operator in the process', clients, 'accepts'),
+        contender('without: to the commit alone', clients, 'absent', committed),
       ],
     }),
   )
@@ -79,9 +79,10 @@ export const collect: Workload = async (fixture) => {
     sections,
     notes: [
       'limit: bare node:http and pg, one named statement that writes a payment and its outbox row; no token.',
-      'to the commit: POST /pay, token checked, answered once it is durable; the operator is absent.',
-      '+ operator at once: a driver in the process accepts, and that is noted before the answer.',
-      '+ simulator: the operator answers over HTTP; the processor time of its process is not counted.',
+      'with the operator: POST /pay with its token, its commit, and the operator over HTTP, noted.',
+      'The processor time of the simulator is not counted; `life` counts it, and goes on to the settlement.',
+      'operator in the process: a driver accepts at once, and that is noted before the answer.',
+      'to the commit alone: answered once the payment is durable; no operator is asked.',
       'Numbering the events belongs to the service: a turn ends when all are numbered.',
     ],
     async close() {

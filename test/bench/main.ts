@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { bulk } from './bulk.ts'
 import { collect } from './collect.ts'
 import { deposit } from './deposit.ts'
+import { life } from './life.ts'
 import { openFixture } from './fixture.ts'
 import { list } from './list.ts'
 import { nested } from './nested.ts'
@@ -31,41 +32,53 @@ const workloads: Readonly<Record<string, Workload>> = {
 
 const help = `How fast the service is, against the limit of each kind of work: both take turns in one run.
 
-  npm run bench -- ${Object.keys(workloads).join(' | ')}
+  npm run bench -- life | ${Object.keys(workloads).join(' | ')}
 
-  --rounds N    turns of each (5)
-  --seconds S   length of a turn (3)
+  --rounds N    turns of each (5; life: 1)
+  --seconds S   length of a turn (3; life: 5)
   --rows N      rows of the largest table (1000000)
   --only WORDS  only the sections with these words in their title
+  --rate N      life: so many payments per second, in place of clients that wait
+  --tree PATH   life: another checkout, whose programs take turns with these
   --json        one document for machines`
 
 await runProgram(async () => {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
     options: {
-      rounds: { type: 'string', default: '5' },
-      seconds: { type: 'string', default: '3' },
+      rounds: { type: 'string' },
+      seconds: { type: 'string' },
       rows: { type: 'string', default: '1000000' },
       only: { type: 'string', default: '' },
+      rate: { type: 'string' },
+      tree: { type: 'string' },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   })
-  const options = {
-    rounds: wholeNumber('rounds', values.rounds),
-    seconds: numberAboveZero('seconds', values.seconds),
-    rows: wholeNumber('rows', values.rows),
-  }
   const [name, ...more] = positionals
+  const isLife = name === 'life'
+  const options = {
+    rounds: wholeNumber('rounds', values.rounds ?? (isLife ? '1' : '5')),
+    seconds: numberAboveZero('seconds', values.seconds ?? (isLife ? '5' : '3')),
+    rows: wholeNumber('rows', values.rows),
+    only: values.only,
+    json: values.json,
+  }
   if (name === undefined || values.help) {
     process.stdout.write(`${help}\n`)
     return values.help ? 0 : 2
   }
+  if (more.length > 0) throw new UsageError(`${more.join(' ')}: one workload at a time`)
+  if (isLife) {
+    const rate = values.rate === undefined ? null : wholeNumber('rate', values.rate)
+    await life({ ...options, rate, tree: values.tree ?? null }, say)
+    return 0
+  }
   const workload = Object.hasOwn(workloads, name) ? workloads[name] : undefined
   if (!workload)
-    throw new UsageError(`${name}: no such workload; there are: ${Object.keys(workloads).join(', ')}`)
-  if (more.length > 0) throw new UsageError(`${more.join(' ')}: one workload at a time`)
-  await run(name, workload, { ...options, only: values.only, json: values.json })
+    throw new UsageError(`${name}: no such workload; there are: life, ${Object.keys(workloads).join(', ')}`)
+  await run(name, workload, options)
   return 0
 })
 

@@ -28,7 +28,7 @@ export const payouts: Workload = async (fixture) => {
   return {
     sections: [
       {
-        title: `payouts, ${merchantsCount} merchants`,
+        title: `payouts from the job on, ${merchantsCount} merchants`,
         unit: 'payouts/s',
         entries: [
           {

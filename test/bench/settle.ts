@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { simulatorControl } from '../../src/operators/sandbox.ts'
+import { Secret } from '../../src/shared/secret.ts'
 import { collectMany } from '../kit/money.ts'
 import { startChild } from './child.ts'
 import { numbered } from './collect.ts'
 import type { BenchFixture } from './fixture.ts'
-import { startProduct } from './product.ts'
+import { openWire } from './load.ts'
+import { type Product, startProduct } from './product.ts'
 import type { BenchEntry, Goal, Measurement, Workload } from './rounds.ts'
 import type { Settling } from './settling.ts'
 
@@ -12,8 +16,10 @@ const merchantsCount = 1_000
 const width = 128
 /** More than any entry settles in a second; an entry that runs out of payments ends early. */
 const paymentsPerSecond = 6_000
+/** About as many as callbacks settle in a second: a turn ends when all are settled. */
+const callbacksPerSecond = 400
 
-/** Outcomes brought to payments through `settleTransaction`, against one function call per payment. */
+/** Payments settled by callbacks over HTTP, and in the process alone, against one function call each. */
 export const settle: Workload = async (fixture) => {
   const product = await startProduct(fixture, merchantsCount)
   const limit = await startChild('settle-limit.ts', { databaseUrl: fixture.url })
@@ -53,21 +59,31 @@ export const settle: Workload = async (fixture) => {
       {
         title: 'settle, one merchant',
         unit: 'payments/s',
-        entries: [theirs(hot), ours('settleTransaction', hot, { ratioMin: 8 })],
+        entries: [
+          theirs(hot),
+          byCallback(fixture, product, hot),
+          ours('without HTTP: settleTransaction', hot, { ratioMin: 8 }),
+        ],
       },
       {
         title: `settle, ${merchantsCount} merchants`,
         unit: 'payments/s',
-        entries: [theirs(spread), ours('settleTransaction', spread, { ratioMin: 1.5 })],
+        entries: [
+          theirs(spread),
+          byCallback(fixture, product, spread),
+          ours('without HTTP: settleTransaction', spread, { ratioMin: 1.5 }),
+        ],
       },
       {
-        title: 'settle, hot to spread',
+        title: 'settleTransaction, hot to spread',
         unit: 'payments/s',
         entries: [ours(`${merchantsCount} merchants`, spread), ours('one merchant', hot, { ratioMin: 0.9 })],
       },
     ],
     notes: [
       `limit: one PL/pgSQL function call per payment, 16 connections, ${width} at once, lean tables.`,
+      'callback over HTTP: customers of many payments confirm at once; until all are settled.',
+      'The simulator calls back, the service asks it, and settles; p99: until a payment is settled.',
       'settleTransaction: what callbacks and checks end in; it also ends the request and feeds the counts.',
       'Numbering the events belongs to the service. Afterwards the ledger was proven.',
     ],
@@ -79,6 +95,84 @@ export const settle: Workload = async (fixture) => {
     },
   }
 }
+
+/** Payments whose customers confirm together: the simulator's time is moved to the moment of all. */
+function byCallback(fixture: BenchFixture, product: Product, merchantIds: readonly number[]): BenchEntry {
+  const tokens = product.merchants.flatMap(({ merchantId, token }) =>
+    merchantIds.includes(merchantId) ? [token] : [],
+  )
+  const control = simulatorControl(product.operatorsUrl, new Secret('sandbox-control'))
+  let last = 0n
+  return {
+    name: 'callback over HTTP',
+    processes: [product.pid],
+    async prepare(seconds) {
+      last = await lastPayment(fixture)
+      await payLater(product.port, tokens, Math.ceil(seconds * callbacksPerSecond))
+      await numbered(fixture)
+    },
+    async measure() {
+      const confirmed = Date.now()
+      await control.advanceClock(confirmsAfterMs)
+      await settled(fixture, last)
+      await numbered(fixture)
+      const { rows } = await fixture.owner.query<{ count: number; lastMs: number; p99Ms: number }>(
+        `SELECT count(*)::int AS count, max(ms)::float AS "lastMs",
+           percentile_disc(0.99) WITHIN GROUP (ORDER BY ms)::float AS "p99Ms"
+         FROM transaction, LATERAL (SELECT extract(epoch FROM settled_at) * 1000 - $2 AS ms) AS took
+         WHERE id > $1 AND status = 'success'`,
+        [last, confirmed],
+      )
+      const { count = 0, lastMs = 0, p99Ms = 0 } = rows[0] ?? {}
+      return { value: (count * 1_000) / lastMs, operations: count, p99Ms }
+    },
+  }
+}
+
+/** The customer 70006000 confirms after 60 seconds (see docs/guide/test-numbers.md). */
+const laterPayer = '70006000'
+const confirmsAfterMs = 60_000
+const payersAtOnce = 32
+
+async function payLater(port: number, tokens: readonly string[], count: number): Promise<void> {
+  let sent = 0
+  await Promise.all(
+    Array.from({ length: payersAtOnce }, async () => {
+      const wire = await openWire(port)
+      while (sent < count) {
+        sent += 1
+        const payment = { amount: 5_000, customer_phone: laterPayer, payment_method: 'OperatorA' }
+        const { status, text } = await wire.send({
+          method: 'POST',
+          path: '/merchant/api/pay',
+          headers: { Authorization: `Bearer ${tokens[sent % tokens.length]}` },
+          body: JSON.stringify({ ...payment, reference: randomUUID() }),
+        })
+        if (status !== 202) throw new Error(`Answered ${status}: ${text}`)
+      }
+      wire.close()
+    }),
+  )
+}
+
+async function lastPayment({ owner }: BenchFixture): Promise<bigint> {
+  const { rows } = await owner.query<{ id: string }>('SELECT coalesce(max(id), 0) AS id FROM transaction')
+  return BigInt(rows[0]?.id ?? 0)
+}
+
+/** Waits until no payment after this one is pending. */
+async function settled({ owner }: BenchFixture, after: bigint): Promise<void> {
+  for (;;) {
+    const { rows } = await owner.query(
+      `SELECT FROM transaction WHERE id > $1 AND status = 'pending' LIMIT 1`,
+      [after],
+    )
+    if (rows.length === 0) return
+    await sleep(pollMs)
+  }
+}
+
+const pollMs = 50
 
 /** Makes payments in the product's own way, neighbours of different merchants. @returns the first id */
 async function openPayments(

@@ -4,34 +4,44 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Child, startChild } from './child.ts'
+import { quantile } from './load.ts'
+import type { Pace } from './pace.ts'
+import type { LimitQuestion } from './processes/fan-out-limit.ts'
 import type { LiveOptions, LiveQuestion, LiveReady } from './processes/live-product.ts'
-import type { ReadersOptions, ReadersQuestion } from './processes/readers.ts'
+import type { ReadersAnswer, ReadersOptions, ReadersQuestion } from './processes/readers.ts'
 import type { Measurement, Section, Workload } from './rounds.ts'
 
 /** How many readers one merchant has. */
 const loads = [1_000, 5_000]
 
-const question: ReadersQuestion = { arrivals: true }
+/** Many events: each goes to the readers of one merchant, the merchants in turn. */
+const busy = { readers: 1_000, merchants: 50, perSecond: 200 }
+/** An event that a reader does not have by then counts as so late. */
+const patienceMs = 10_000
 
-/** One event to all readers of a merchant, against one buffer written to as many connections. */
+/**
+ * Events to all readers of a merchant, against one buffer written to as many connections: at a rate, from the
+ * INSERT on, and one alone.
+ */
 export const subscribe: Workload = async (fixture) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'merchant-payments-bench-'))
-  const options: LiveOptions = { databaseUrl: fixture.url, dataDir, readers: loads }
+  const readers = [...loads, ...Array.from({ length: busy.merchants }, () => busy.readers / busy.merchants)]
+  const options: LiveOptions = { databaseUrl: fixture.url, dataDir, readers }
   const product = await startChild<LiveReady>('live-product.ts', options)
   const children: Child<unknown>[] = [product]
-  const sections: Section[] = []
+  const sections: Section[] = [await busySection(product, children)]
 
   for (const [index, count] of loads.entries()) {
     const { merchantId = 0, tokens = [] } = product.ready.merchants[index] ?? {}
     const limit = await startChild<{ port: number }>('fan-out-limit.ts', {})
     const ask = (asked: LiveQuestion) => product.ask(asked)
     const read = (port: number, shown: readonly string[]) =>
-      startChild('readers.ts', { port, count, tokens: shown } satisfies ReadersOptions)
+      startChild('readers.ts', { port, count, tokens: shown, groups: 1 } satisfies ReadersOptions)
     const [plain, live] = await Promise.all([read(limit.ready.port, []), read(product.ready.port, tokens)])
     children.push(limit, plain, live)
     while ((await ask({ streamsOf: merchantId })) !== count) await sleep(100)
     const event = (from: 'insert' | 'notification') => () => ask({ eventOf: merchantId, from })
-    const { bytes } = await oneEvent(live, event('insert'))
+    const { bytes } = await events(live, 1, event('insert'))
     sections.push({
       title: `one event to ${count} readers`,
       unit: 'ms, p99',
@@ -42,15 +52,15 @@ export const subscribe: Workload = async (fixture) => {
           measure: (seconds) => turn(seconds, count, plain, () => limit.ask({ bytes })),
         },
         {
-          name: 'GraphQL over WebSockets',
+          name: 'GraphQL over WebSockets, from the INSERT on',
+          processes: [product.pid],
+          measure: (seconds) => turn(seconds, count, live, event('insert')),
+        },
+        {
+          name: 'without the INSERT: from the notification on',
           processes: [product.pid],
           goal: { ratioMax: 1.5 },
           measure: (seconds) => turn(seconds, count, live, event('notification')),
-        },
-        {
-          name: '+ from the INSERT on',
-          processes: [product.pid],
-          measure: (seconds) => turn(seconds, count, live, event('insert')),
         },
       ],
     })
@@ -58,9 +68,10 @@ export const subscribe: Workload = async (fixture) => {
   return {
     sections,
     notes: [
-      'The readers of each side are a process of its own with plain connections; a turn is one event after',
-      'the other, its value the median of their p99. Time runs from the moment at which the service hears of',
-      'the event, which it then reads; from the INSERT on it also commits, numbers and notifies.',
+      'The readers of each side are a process of its own with plain connections. The service commits the',
+      'event, numbers it, notifies and reads it. At a rate: the p99 of all events, each until 99 of 100',
+      `of its readers have it (${patienceMs / 1_000} s where that is later). One event: one at a time, the`,
+      'median of their p99. Without the INSERT: from the moment at which the service hears of the event.',
     ],
     async close() {
       await Promise.all(children.map((child) => child.close()))
@@ -68,6 +79,50 @@ export const subscribe: Workload = async (fixture) => {
     },
   }
 }
+
+/** The readers of many merchants, at a rate of events. */
+async function busySection(product: Child<LiveReady>, children: Child<unknown>[]): Promise<Section> {
+  const merchants = product.ready.merchants.slice(loads.length)
+  const tokens = merchants.flatMap((merchant) => merchant.tokens)
+  const limit = await startChild<{ port: number }>('fan-out-limit.ts', {})
+  const read = (port: number, shown: readonly string[]) => {
+    const options: ReadersOptions = { port, count: busy.readers, tokens: shown, groups: busy.merchants }
+    return startChild('readers.ts', options)
+  }
+  const [plain, live] = await Promise.all([read(limit.ready.port, []), read(product.ready.port, tokens)])
+  children.push(limit, plain, live)
+  const eventsOf = merchants.map(({ merchantId }) => merchantId)
+  for (const merchantId of eventsOf)
+    while ((await product.ask({ streamsOf: merchantId })) !== busy.readers / busy.merchants) await sleep(100)
+  const pace = (seconds: number): Pace => ({ perSecond: busy.perSecond, seconds })
+  return {
+    title: `${busy.perSecond} events a second, ${busy.readers} readers of ${busy.merchants} merchants`,
+    unit: 'ms, p99',
+    entries: [
+      {
+        name: 'limit: one buffer to plain connections',
+        processes: [limit.pid],
+        measure: (seconds) =>
+          busyTurn(seconds, plain, (whole) =>
+            limit.ask({
+              bytes: frameBytes,
+              pace: pace(whole),
+              groups: busy.merchants,
+            } satisfies LimitQuestion),
+          ),
+      },
+      {
+        name: 'GraphQL over WebSockets, from the INSERT on',
+        processes: [product.pid],
+        measure: (seconds) =>
+          busyTurn(seconds, live, (whole) => product.ask({ eventsOf, pace: pace(whole) })),
+      },
+    ],
+  }
+}
+
+/** About the size of an event as a reader gets it. */
+const frameBytes = 300
 
 async function turn(
   seconds: number,
@@ -77,24 +132,40 @@ async function turn(
 ): Promise<Measurement> {
   const slowest: number[] = []
   for (const end = performance.now() + seconds * 1_000; performance.now() < end; ) {
-    const { times, began } = await oneEvent(readers, begin)
-    const sorted = times.toSorted((a, b) => a - b)
-    slowest.push(((sorted[Math.ceil(sorted.length * 0.99) - 1] ?? 0) - began) / 1e6)
+    slowest.push(...(await events(readers, 1, begin)).tookMs)
     await sleep(pauseMs)
   }
-  slowest.sort((a, b) => a - b)
-  const p99Ms = slowest[slowest.length >> 1] ?? Number.NaN
+  const p99Ms = quantile(slowest, 0.5)
   return { value: p99Ms, operations: slowest.length * count, p99Ms }
 }
 
-/** So that what an event leaves behind is not measured with the next. */
+/** The pause keeps the work that an event leaves behind out of the next measurement. */
 const pauseMs = 50
 
-async function oneEvent(
+/** @param begin sends events for so many seconds: as many to each merchant */
+async function busyTurn(
+  seconds: number,
   readers: Child<unknown>,
+  begin: (seconds: number) => Promise<unknown>,
+): Promise<Measurement> {
+  const count = Math.ceil((busy.perSecond * seconds) / busy.merchants) * busy.merchants
+  const { tookMs } = await events(readers, count, () => begin(count / busy.perSecond))
+  const p99Ms = quantile(tookMs, 0.99)
+  return { value: p99Ms, operations: (count * busy.readers) / busy.merchants, p99Ms }
+}
+
+/** @returns how long each event took to nearly all readers */
+async function events(
+  readers: Child<unknown>,
+  count: number,
   begin: () => Promise<unknown>,
-): Promise<{ began: number; times: number[]; bytes: number }> {
-  const arrivals = readers.ask(question)
-  const began = (await begin()) as number
-  return { began, ...((await arrivals) as { times: number[]; bytes: number }) }
+): Promise<{ tookMs: number[]; bytes: number }> {
+  const withinMs = patienceMs + (count * 1_000) / busy.perSecond
+  const answer = readers.ask({ events: count, withinMs } satisfies ReadersQuestion)
+  const began = (await begin()) as number[]
+  const { moments, bytes } = (await answer) as ReadersAnswer
+  const tookMs = moments.map((moment, n) =>
+    moment === null ? patienceMs : (moment - (began[n] ?? Number.NaN)) / 1e6,
+  )
+  return { tookMs, bytes }
 }

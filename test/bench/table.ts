@@ -23,20 +23,27 @@ export function table({ title, unit, entries }: SectionResult): string {
     place === 0 ? '1' : range(entry.cpuRatio),
     verdict(entry),
   ])
-  const widths = head.map((_word, column) =>
-    Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)),
+  const [first = '', ...others] = aligned([head, ...rows])
+  const lines = others.map((line, place) => paint(entries[place], line))
+  return [styleText('bold', first), ...lines].join('\n')
+}
+
+/** Lines whose columns are as wide as their widest word; all but the first and the last end at the right. */
+export function aligned(rows: readonly (readonly string[])[]): string[] {
+  const columns = Math.max(...rows.map((row) => row.length))
+  const widths = Array.from({ length: columns }, (_none, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
   )
-  const line = (row: readonly string[]) =>
+  return rows.map((row) =>
     row
       .map((word, column) =>
-        column === 0 || column === row.length - 1
+        column === 0 || column === columns - 1
           ? word.padEnd(widths[column] ?? 0)
           : word.padStart(widths[column] ?? 0),
       )
       .join('  ')
-      .trimEnd()
-  const lines = rows.map((row, place) => paint(entries[place], line(row)))
-  return [styleText('bold', line(head)), ...lines].join('\n')
+      .trimEnd(),
+  )
 }
 
 function paint(entry: EntryResult | undefined, line: string): string {
@@ -65,7 +72,8 @@ function ratio(value: number): string {
   return value.toFixed(value < 10 ? 2 : 0)
 }
 
-function figure(value: number | undefined): string {
+/** With as many digits as people compare. */
+export function figure(value: number | undefined): string {
   if (value === undefined || Number.isNaN(value)) return '-'
   const digits = value < 10 ? 2 : value < 100 ? 1 : 0
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })

@@ -29,7 +29,7 @@ export const webhooks: Workload = async (fixture) => {
   return {
     sections: [
       {
-        title: 'webhooks, one endpoint',
+        title: 'webhooks from the job on, one endpoint',
         unit: 'deliveries/s',
         entries: [
           {
@@ -58,7 +58,7 @@ export const webhooks: Workload = async (fixture) => {
         ],
       },
       {
-        title: `webhooks, ${queuedCount} that wait`,
+        title: `webhooks from the job on, ${queuedCount} that wait`,
         unit: 's until all are there',
         entries: [
           {

@@ -11,7 +11,7 @@ async function bench(...args: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(
     process.execPath,
     ['test/bench/main.ts', ...args, '--rounds', '1', '--seconds', '0.1', '--rows', '2000'],
-    { cwd: root, timeout: 60_000 },
+    { cwd: root, timeout: 110_000 },
   )
   return stdout
 }
@@ -24,8 +24,20 @@ test('a workload is reported beside its limit, for machines and for people', asy
     expect(value.median).toBeGreaterThan(0)
     expect(ratio.median).toBeGreaterThan(0)
   }
-  expect(stripVTControlCharacters(table(sections[0]))).toMatch(/x limit \(range\)[^]*REST to the commit/)
+  expect(stripVTControlCharacters(table(sections[0]))).toMatch(/x limit \(range\)[^]*with the operator/)
 }, 60_000)
+
+test('whole lives are measured with their costs on full tables, whose books are proven', async () => {
+  const { parts } = JSON.parse(await bench('life', '--only', 'one client rows', '--json'))
+  expect(parts).toHaveLength(1)
+  const [limit, ours] = parts[0].contenders
+  expect(limit.turns[0].figures['lives/s']).toBeGreaterThan(0)
+  const { figures } = ours.turns[0]
+  const costs = ['lives/s', 'p99 ms', 'service ms', 'simulator ms', 'postgres ms', 'WAL kB', 'commits', 'MB']
+  for (const cost of costs) expect(figures[cost]).toBeGreaterThan(0)
+  // A collection is at least a transaction, a request, a ledger entry and two events.
+  expect(figures.versions).toBeGreaterThan(5)
+}, 120_000)
 
 test('a call without a workload lists the workloads', async () => {
   await expect(bench()).rejects.toMatchObject({
@@ -35,7 +47,7 @@ test('a call without a workload lists the workloads', async () => {
 })
 
 test.concurrent.each([
-  ['bench/main.ts', ['colect'], /^colect: no such workload; there are: collect, deposit/],
+  ['bench/main.ts', ['colect'], /^colect: no such workload; there are: life, collect, deposit/],
   ['bench/main.ts', ['collect', '--rounds', '0'], /^--rounds 0: a whole number above 0 is needed$/m],
   ['bench/overload.ts', ['--times', 'x'], /^--times x: a number above 0 is needed$/m],
   ['crash/main.ts', ['--seeds', 'x'], /^--seeds x: a whole number above 0 is needed$/m],

@@ -4,6 +4,7 @@ import { readConfig } from '../../../src/config/config.ts'
 import { createMerchant } from '../../../src/resources/merchants/create.ts'
 import { invariant } from '../../../src/shared/invariant.ts'
 import { childOptions } from '../child.ts'
+import { actAtRate, type Pace } from '../pace.ts'
 
 export interface LiveOptions {
   databaseUrl: string
@@ -26,6 +27,8 @@ export type LiveQuestion =
    * nanoseconds of the system's clock.
    */
   | { eventOf: number; from: 'insert' | 'notification' }
+  /** Writes events at a rate, for each merchant in turn; answered with the moment before each. */
+  | { eventsOf: readonly number[]; pace: Pace }
 
 // The service as it is, with merchants that have tokens for all their readers.
 const options = childOptions() as LiveOptions
@@ -101,8 +104,18 @@ process.on('message', (question: LiveQuestion) => {
     process.send?.(services.streams.get(`merchant:${question.streamsOf}`) ?? 0)
     return
   }
+  if ('eventsOf' in question) {
+    // One after the other: a connection runs one statement at a time, and the events must keep their order.
+    let written: Promise<unknown> = Promise.resolve()
+    const { eventsOf, pace } = question
+    const act = (n: number) => {
+      written = written.then(() => writeEvent(eventsOf[n % eventsOf.length] ?? 0))
+    }
+    void actAtRate(pace, act).then((moments) => process.send?.(moments))
+    return
+  }
   const write = question.from === 'insert' ? writeEvent : heardOfEvent
-  void write(question.eventOf).then((began) => process.send?.(began))
+  void write(question.eventOf).then((began) => process.send?.([began]))
 })
 process.on('disconnect', () => process.exit())
 const port = Number(new URL(services.addresses.publicUrl).port)

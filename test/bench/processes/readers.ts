@@ -9,28 +9,67 @@ export interface ReadersOptions {
   count: number
   /** They share these; without any they say nothing at all. */
   tokens: readonly string[]
+  /** Merchants whose readers they are, with as many tokens each; events go to each merchant in turn. */
+  groups: number
 }
 
-export type ReadersQuestion =
-  /** Answered with the bytes of a frame, once every reader has had one since it was last asked. */
-  { arrivals: true }
+/** Asks about so many events, from the one after those of the last question. */
+export interface ReadersQuestion {
+  events: number
+  /** It answers after this time, also where some have not come. */
+  withinMs: number
+}
 
-const { port, count, tokens } = childOptions() as ReadersOptions
+export interface ReadersAnswer {
+  /** When 99 of 100 readers had each event, in nanoseconds of the system's clock; null where they had not. */
+  moments: (number | null)[]
+  /** The length of one frame. */
+  bytes: number
+}
+
+const { port, count, tokens, groups } = childOptions() as ReadersOptions
 const query =
   'subscription { transactionChanged { sequence cursor type status reference amount occurredAt } }'
 
-/** When each reader got something since it was last asked, in nanoseconds of the system's clock. */
-let times: number[] = []
+/** When the readers got each event, from `firstEvent` on. */
+const arrivals = new Map<number, number[]>()
+/** Readers of one event. */
+const each = count / groups
+let firstEvent = 0
 let bytes = 0
-let answer: (() => void) | null = null
+let whole: (() => void) | null = null
 
-/** A ping may come by itself, or in one part with an event, before or after it. */
-function arrive(this: Socket, part: Buffer): void {
-  if (part[0] === ping || part.at(-2) === ping) this.write(pong)
-  if (part.length === pingBytes) return
+/** Counts the events of one reader: parts of the stream may hold several frames, or some of one. */
+function counter(socket: Socket, group: number): (part: Buffer) => void {
+  let event = group
+  let kept: Buffer = Buffer.alloc(0)
+  return (part) => {
+    kept = kept.length === 0 ? part : Buffer.concat([kept, part])
+    for (let length = frameLength(kept); length !== null && length <= kept.length; ) {
+      if (kept[0] === ping) socket.write(pong)
+      else {
+        arrive(event, length)
+        event += groups
+      }
+      kept = kept.subarray(length)
+      length = frameLength(kept)
+    }
+  }
+}
+
+function arrive(event: number, length: number): void {
+  bytes = length
+  const times = arrivals.get(event) ?? []
+  arrivals.set(event, times)
   times.push(Number(process.hrtime.bigint()))
-  bytes = part.length
-  if (times.length === count) answer?.()
+  if (times.length === each) whole?.()
+}
+
+/** @returns null where its head has not come whole */
+function frameLength(data: Buffer): number | null {
+  if (data.length < 4) return data.length === 2 && data[1] === 0 ? pingBytes : null
+  const short = (data[1] ?? 0) & 127
+  return short < 126 ? 2 + short : 4 + data.readUInt16BE(2)
 }
 
 const answerMs = 2_000
@@ -63,13 +102,16 @@ async function openOnce(index: number): Promise<Socket> {
   socket.on('error', () => {})
   await once(socket, 'connect', { signal: AbortSignal.timeout(answerMs) })
   const token = tokens[index % tokens.length]
+  const group =
+    tokens.length > 0 ? Math.floor(((index % tokens.length) * groups) / tokens.length) : index % groups
   try {
     if (token !== undefined) await subscribe(socket, token)
+    else socket.write(Buffer.from([group]))
   } catch (error) {
     socket.destroy()
     throw error
   }
-  socket.on('data', arrive)
+  socket.on('data', counter(socket, group))
   return socket
 }
 
@@ -100,14 +142,31 @@ for (let first = 0; first < count; first += opening) {
   await new Promise((resolve) => setTimeout(resolve, pauseMs))
 }
 
-process.on('message', () => {
-  answer = () => {
-    answer = null
-    const seen = times
-    times = []
-    process.send?.({ times: seen, bytes })
-  }
-  if (times.length === count) answer()
+/** Waits until every reader has the events, or the time is over. */
+async function answer({ events, withinMs }: ReadersQuestion): Promise<ReadersAnswer> {
+  const numbers = Array.from({ length: events }, (_none, n) => firstEvent + n)
+  const isWhole = () => numbers.every((event) => arrivals.get(event)?.length === each)
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, withinMs)
+    whole = () => {
+      if (arrivals.get(firstEvent + events - 1)?.length !== each || !isWhole()) return
+      clearTimeout(timer)
+      resolve()
+    }
+    whole()
+  })
+  whole = null
+  const moments = numbers.map((event) => {
+    const times = (arrivals.get(event) ?? []).toSorted((a, b) => a - b)
+    arrivals.delete(event)
+    return times[Math.ceil(each * 0.99) - 1] ?? null
+  })
+  firstEvent += events
+  return { moments, bytes }
+}
+
+process.on('message', (question: ReadersQuestion) => {
+  void answer(question).then((answered) => process.send?.(answered))
 })
 process.on('disconnect', () => process.exit())
 process.send?.({})
