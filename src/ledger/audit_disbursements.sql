@@ -20,9 +20,9 @@ BEGIN
   WHERE reserved.step = 'reserve' AND t.status NOT IN ('pending', 'processing')
     AND reserved.origin = ANY (origins)
     AND t.id = ANY (ids)
+    -- Without `origins` here: with them each reservation was compared with all of the slice.
     AND NOT EXISTS (
-      SELECT FROM ledger_entry e WHERE e.origin = reserved.origin AND e.origin = ANY (origins)
-        AND e.step IN ('post', 'void'));
+      SELECT FROM ledger_entry e WHERE e.origin = reserved.origin AND e.step IN ('post', 'void'));
 
   RETURN QUERY SELECT * FROM audit_disbursed_money(ids, payout_ids, origins);
 
