@@ -11,8 +11,10 @@ import { limits } from '../shared/limits.ts'
 import { LruMap } from '../shared/lru-map.ts'
 import type { Log } from '../telemetry/log.ts'
 
-/** The time that the database has to count a request; after it this process counts by itself. Choice. */
-export const windowWaitMs = 250
+export const windowBounds = {
+  /** The time that the database has to count a request; after it this process counts by itself. Choice. */
+  countMaxMs: 250,
+}
 
 /** The policy of a sliding window: at most `max` hits in any period of `windowMs`. */
 export interface RateLimitPolicy {
@@ -147,7 +149,7 @@ export class SharedWindow {
       clearExpiredByTimeout: sweeps,
       insuranceLimiter: alone,
     })
-    this.#limiter = new RLWrapperTimeouts({ limiter, timeoutMs: windowWaitMs })
+    this.#limiter = new RLWrapperTimeouts({ limiter, timeoutMs: windowBounds.countMaxMs })
   }
 
   /** Uses an amount of points, unless fewer are left. */
