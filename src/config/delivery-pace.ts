@@ -29,7 +29,7 @@ export const deliverySettings = {
     )
     .describe(
       'Seconds from each failed attempt at a webhook delivery to the next. After the last attempt the ' +
-        'delivery is given up; the event can be sent again by replayEvents.',
+        'service stops sending the delivery; replayEvents can send the event again.',
     ),
   WEBHOOK_DISABLE_AFTER: z.coerce
     .number()

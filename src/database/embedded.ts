@@ -36,7 +36,7 @@ interface EmbeddedOptions {
 export interface EmbeddedServer {
   /** Returns the connection options for `pg`. @param database `payments` when left out */
   connection(database?: string): ReturnType<typeof connectionTo>
-  /** Gives the server up. It stops now, in order, unless another process uses it too. */
+  /** Ends this process's use of the server. The server stops in order, unless another process uses it too. */
   stop(): Promise<void>
 }
 

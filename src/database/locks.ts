@@ -20,7 +20,9 @@ export const locks = {
   access: 72_707_373,
   /** One process compacts the counts of transactions. */
   transactionCounts: 72_707_374,
-  /** With the hash of the engine's id: a session of a job engine holds it while the engine is alive. */
+  /**
+   * With the hash of a job engine's id: a database session of that engine holds it while the engine lives.
+   */
   jobEngine: 72_707_375,
   /**
    * With the id of a webhook endpoint, or 0 for the batch queue: held by the process that drains that queue.

@@ -201,7 +201,8 @@ class Watch implements Restores {
       this.#isUnwritable = false
     } catch (error) {
       const words =
-        'DATA_DIR cannot keep the database mark: set DATABASE_EPOCH, or a snapshot put back goes unnoticed'
+        'DATA_DIR cannot keep the database mark: an older snapshot of this database can go unnoticed. Set ' +
+        'DATABASE_EPOCH, and run "npm run admin -- restore declare" after each return to a snapshot'
       if (!this.#isUnwritable) this.#options.log.warn({ err: error }, words)
       this.#isUnwritable = true
     }

@@ -118,7 +118,7 @@ export const events = {
   payout_processing: { tells: 'A payout is being sent to the operator.', about: 'payout', webhook: payout },
   payout_completed: { tells: 'A payout was paid by the operator.', about: 'payout', webhook: payout },
   payout_failed: {
-    tells: 'A payout was refused, could not be completed, or the balance was too small when it was due.',
+    tells: 'A payout was refused, could not be completed, or was not covered by the balance when it was due.',
     about: 'payout',
     webhook: payout,
   },

@@ -27,8 +27,10 @@ export interface Subscription {
  */
 export interface Feed {
   /**
-   * Returns where a reader begins: after its cursor, or without a cursor after the newest event, the `head`.
-   * @throws DomainError INVALID_INPUT where the cursor lies ahead of the log, or a restore lost its event
+   * Returns the position after which a reader begins: the reader's cursor, or, if there is none, the position
+   * of the newest event (`head`).
+   * @throws DomainError INVALID_INPUT where the cursor lies ahead of the log, or where a restore lost the
+   * event at the cursor
    */
   start(merchantId: number, cursor: bigint | null): Promise<{ after: bigint; head: bigint }>
   /**

@@ -183,8 +183,8 @@ export function checkCost(
 type ArgumentReader = (field: FieldNode, name: string) => unknown
 
 /**
- * Makes a function that reads an argument as execution will: a literal, a variable, or the variable's
- * default.
+ * Makes a function that reads an argument from its literal, its variable or the variable's default. Of
+ * literals and defaults, it reads whole numbers and lists; any other gives null.
  */
 function argumentReader(
   operation: OperationDefinitionNode,

@@ -74,9 +74,10 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
 }
 
 /**
- * Makes the router of the one table of paths: it finds most paths at once, and tries those with parts in
- * braces in their order.
- * @returns a function that returns false for a request that is not in the table, and then does nothing
+ * Makes the router for `rows`. A path without parts in braces is looked up directly; paths with such parts
+ * are tried in the order of the rows.
+ * @returns a function that serves a request and returns true; for a request that is not in `rows`, the
+ * function does nothing and returns false
  */
 export function createRouter(
   services: Services,

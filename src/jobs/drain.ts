@@ -37,7 +37,7 @@ export type Look = () => Promise<boolean>
 export interface Run {
   /** True if the service ends, or this process lost the lease. */
   readonly isOver: boolean
-  /** Aborts a moment after the service began to end: work that is still under way is given up. */
+  /** Aborts a moment after the service began to end: work that is still under way must stop. */
   readonly stop: AbortSignal
   /** The number of works that this run began and that have not ended. */
   readonly underWay: number

@@ -142,7 +142,10 @@ type Kind = (typeof kinds)[number]
 
 const holdingAccounts = "('available', 'reserved', 'suspense')"
 const touches = `(debit IN ${holdingAccounts} OR credit IN ${holdingAccounts})`
-/** The debt (`receivable`) grows by debits. */
+/**
+ * SQL for the change that one entry makes to each sum. Credits add to `available` and `reserved`.
+ * `receivable` is the amount that the merchant owes (account `suspense`), so debits add to it.
+ */
 const change: Readonly<Record<Kind, string>> = {
   available: `CASE 'available'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount ELSE 0 END`,
   reserved: `CASE 'reserved'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount ELSE 0 END`,

@@ -15,7 +15,7 @@ type Health = 'healthy' | 'unhealthy' | 'unknown'
 /**
  * Returns the operator's health as an outcome shows it. A missing answer, or no connection, is `unhealthy`. A
  * refusal is an answer, so the operator is `healthy`. A request to slow down, a call that we held back, and a
- * call that its caller gave up are `unknown`.
+ * call that its caller aborted are `unknown`.
  */
 export function healthOf(outcome: { kind: string; cause?: NotSentCause | UnknownCause }): Health {
   if (outcome.kind !== 'unknown' && outcome.kind !== 'not_sent' && outcome.kind !== 'unreachable')

@@ -16,7 +16,8 @@ export interface Checked {
 
 /**
  * Asks the operator about a request that the caller has claimed, and carries out the decision on the answer
- * (`decide.ts`). A request that provably never left is not asked about: the service sends it, or gives it up.
+ * (`decide.ts`). The service asks nothing about a request that provably never left: it sends this request
+ * again, or ends it as failed.
  */
 export async function checkRequest(services: RequestServices, request: OpenRequest): Promise<Checked> {
   const { kind, handle, state, subject } = request
@@ -54,8 +55,8 @@ async function carryOut(
     return { status: sent.status, reached: reached || sent.reached }
   }
   if (action.do === 'give up') {
-    // Giving up takes the right to send, too: a caller that lost the right knows an old state, and must not
-    // end the request.
+    // Ending a request unsent needs the right to send, too: a caller that lost the right knows an old state,
+    // and must not end the request.
     const attempt = await claimSend(services.database.pool, request, { givesUp: true })
     if (attempt === null) return carryOut(services, request, action.otherwise)
     const { refusal } = action

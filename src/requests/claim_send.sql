@@ -2,7 +2,7 @@
 -- earlier send may still arrive. Without the fence, two nodes that both see "no record" would both send.
 -- While payments out are halted, no disbursement is sent; while a batch has enough calls under way, no
 -- further request of that batch is sent. A request that matches an orphan of the operator (`operator_orphan`)
--- is neither sent nor given up: it becomes `accepted`, so that the service only asks about it.
+-- is neither sent nor ended: it becomes `accepted`, so that the service only asks about it.
 -- `known_attempt` is the attempt that the caller knows, `known_at` the time from which it knows it. With
 -- `gives_up` the caller takes the right in order to end the request unsent: that is allowed while payments
 -- out are halted, but not for a disbursement while a restore waits to be accepted, because the disbursement

@@ -62,8 +62,9 @@ export type Step =
   | { do: 'settle'; finalOutcome: FinalOutcome; ifPaid?: Step; ifNot?: Step }
 
 /**
- * The next action. Sending again and giving up need the right to send: where another caller has the right, or
- * an earlier send may still arrive, the service does `otherwise` instead.
+ * The next action. `resend` sends the request again; `give up` ends a request that never left as failed. Both
+ * need the right to send: where another caller has the right, or an earlier send may still arrive, the
+ * service does `otherwise` instead.
  */
 export type Action =
   | Step
@@ -119,7 +120,9 @@ export function decideAsked(known: DecisionInput, outcome: QueryOutcome | null):
   return { action, reached, log: [...contradictions(known.request, outcome), ...log] }
 }
 
-/** Decides on a request that provably never left: the service sends it, or gives it up after its time. */
+/**
+ * Decides on a request that provably never left: the service sends it, or ends it as failed after its time.
+ */
 function decideUnsent(known: DecisionInput): Decision {
   const { request, random } = known
   if (waitedEnough(known)) return giveUp(request, decided({ do: 'nothing' }, [], false))
@@ -284,7 +287,7 @@ function decideNotSent(known: DecisionInput, { retryAfterMs, refusal }: NotSent)
   const soon = retryAfterMs ?? nextUnknownCheckMs(request.checkCount, random)
   const pause = Math.min(soon, limits.resendForMs)
   if (!nothingLeft(request)) return decided(record('doubt', { nextCheckMs: pause }), [], false)
-  // The next check is no later than the time to give the request up.
+  // The next check is no later than the time at which the request ends unsent.
   const leftMs = Math.max(0, unsentForMs(known) - request.ageMs)
   return decided(record('unsent', { nextCheckMs: Math.min(pause, leftMs) }), [], false)
 }
@@ -309,7 +312,7 @@ const saysMore = {
   disburse: 'alarm: an operator paid out too much',
 } as const satisfies Record<OpenRequest['kind'], string>
 
-/** Gives up a request that never left; the reason is the operator's, if the operator gave one. */
+/** Ends a request that never left as failed. The reason is the operator's, if the operator gave a reason. */
 function giveUp({ rejectedReason }: OpenRequest, otherwise: Decision<Step>): Decision {
   const refusal = rejectedReason
     ? { reason: rejectedReason, code: 'not_sent' }
@@ -372,8 +375,8 @@ function soonMs({ request, random }: DecisionInput, regular: number): number {
 }
 
 /**
- * True if the operator reports by itself that it took money back. After a callback that its books do not
- * confirm yet no second one comes: then the operator is asked like one that sends none.
+ * True if a callback will tell that the operator took the money back. False after such a callback came which
+ * the operator's books did not confirm: no second callback follows, so the service must ask the operator.
  */
 function reportsReversals({ claimed, kind }: OpenRequest, operator: DecisionInput['operator']): boolean {
   return claimed !== 'reversed' && callsBack(operator, kind)

@@ -121,7 +121,8 @@ export function claimSend(
 export interface RequestRecord {
   id: bigint
   /**
-   * The send that this result is about; proof that an earlier send never left says nothing about a later one.
+   * The number of the send that this result is about. It matters because a proof that send 1 never left says
+   * nothing about send 2.
    */
   attempt: number
   /** Null where the state is not known better than before. */

@@ -48,7 +48,7 @@ interface AppliedOutcome {
   status: string
 }
 
-/** One kind of subject: its rules, and the functions that end it. */
+/** The rules and the handlers that the engine needs for one kind of subject. */
 export interface SubjectRow extends SubjectRules {
   /** Applies a final outcome to the subject, at most once, from any source. */
   settle: (services: RequestServices, id: bigint, outcome: FinalOutcome) => Promise<AppliedOutcome>

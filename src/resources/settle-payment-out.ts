@@ -26,13 +26,13 @@ type Settle<Status> = (
 ) => Promise<Settlement<Status>>
 
 /**
- * Makes the function that applies an outcome to a payment out. It is the only code path that ends one, for
- * outcomes of a call, of a callback and of a check alike. A paid amount leaves the reserve, at most the
- * amount that was reserved; after a refusal the whole amount is available again. Status, ledger entries,
- * event and the end of the operator request are one commit; a repetition changes nothing.
+ * Makes the function that applies an operator's outcome to a payment out. Every outcome, of a call, of a
+ * callback or of a check, goes through this function. A paid amount leaves the reserve, at most the amount
+ * that was reserved; after a refusal the whole amount is available again. Status, ledger entries, event and
+ * the end of the operator request are one commit; a repetition changes nothing.
  * @param kind.origin the kind in the names of the ledger and the logs: `payout` in `payout:7`
  * @param kind.becomes the status that each outcome leads to
- * @param kind.paceMs outcomes that arrive within this time, in ms, share a statement
+ * @param kind.paceMs outcomes that arrive within this time, in ms, share one SQL statement
  */
 export function settlesPaymentsOut<Status extends string>(kind: {
   origin: string

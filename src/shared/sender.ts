@@ -1,4 +1,4 @@
-/** The reason for which no answer came. `aborted`: this side gave up; the receiver may work well. */
+/** The reason for which no answer came. `aborted`: this side stopped waiting; the receiver may work well. */
 export type SendError =
   | 'timeout'
   | 'dns'

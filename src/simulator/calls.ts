@@ -3,7 +3,7 @@ import type { Facts } from './rules.ts'
 
 const keptMax = 20_000
 
-/** A request, from the moment when its operator read it until the caller got an answer or gave up. */
+/** A request, from the moment when its operator read it until the caller got an answer or stopped waiting. */
 export interface OperatorCall {
   readonly operator: string
   readonly op: Facts['op']

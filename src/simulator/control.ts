@@ -40,7 +40,7 @@ function controlRoutes(context: SimulatorContext): SimulatorRoute[] {
     const operation = findByAnyName(context, param(call, 'reference'))
     if (!operation) return json(404, { message: 'There is no such transaction.' })
     if (operation.state !== 'pending')
-      return json(409, { message: 'It is decided already.', ...stateOf(operation) })
+      return json(409, { message: 'This transaction was already decided.', ...stateOf(operation) })
     return json(200, stateOf(decide(operation)))
   }
   return [

@@ -19,7 +19,7 @@ const statusOf: Readonly<Record<GsmaCategory, number>> = {
 
 type Body = Readonly<Record<string, unknown>>
 
-/** Returns the standard's error object. @param at milliseconds of the simulator's clock */
+/** Returns an error object of the GSMA Mobile Money API. @param at milliseconds of the simulator's clock */
 export function faultBody(fault: GsmaFault, at: number): Body {
   return {
     errorCategory: fault.category,
@@ -35,7 +35,7 @@ export function faultReply(fault: GsmaFault, at: number): Reply {
   return json(statusOf[fault.category], faultBody(fault, at), { 'x-date': isoTime(at) })
 }
 
-/** Returns the standard's request state, which is polled by the server's correlation id. */
+/** Returns the request state object of the GSMA API. Clients poll it by the server's correlation id. */
 export function requestState(operation: SimulatedOperation): Body {
   const { operator, state, refusal, kind, callbackUrl, expiresAt, changedAt } = operation
   const profile = operators[operator]
@@ -51,7 +51,7 @@ export function requestState(operation: SimulatedOperation): Body {
   }
 }
 
-/** Returns the standard's transaction. */
+/** Returns an operation as the transaction object of the GSMA API. */
 export function transactionBody(operation: SimulatedOperation): Body {
   const { kind, refusal, description, clientReference, originalId } = operation
   const customer = [{ key: 'msisdn', value: operation.msisdn ?? '' }]

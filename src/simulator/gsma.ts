@@ -188,7 +188,7 @@ function cancel(
   }
   checkCancellation(call.body)
   if (operation.state !== 'pending')
-    throw new RequestFault('businessRule', 'incorrectState', 'It is decided already.')
+    throw new RequestFault('businessRule', 'incorrectState', 'This transaction was already decided.')
   context.engine.refuse(operation, 'cancelled')
   return { status: 204, headers: { 'x-date': isoTime(context.clock.now()) } }
 }

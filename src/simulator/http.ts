@@ -11,7 +11,7 @@ export interface SimulatorCall {
   readonly body: string
   /** The parts of the path that the route names. */
   readonly params: ReadonlyMap<string, string>
-  /** Resolves once the caller has its answer, or gave up. */
+  /** Resolves once the caller has its answer, or waits no longer. */
   readonly over: Promise<unknown>
   /** True if a request that was executed before must be executed again. */
   readonly repeats?: boolean
@@ -25,7 +25,7 @@ export interface Reply {
   readonly cut?: boolean
 }
 
-/** The end of a request: an answer, a closed connection, or silence until the caller gives up. */
+/** The end of a request: an answer, a closed connection, or silence until the caller ends the connection. */
 export type Delivery = Reply | 'close' | 'hang'
 
 export type Handler = (call: SimulatorCall) => Delivery | Promise<Delivery>

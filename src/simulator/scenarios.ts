@@ -225,7 +225,7 @@ export const scenarios: readonly Scenario[] = [
     '51',
     'times',
     { effect: 'no_float', times: 'PP' },
-    'our float there is empty for a disbursement, PP times (00: always); a payment as 00',
+    'our money at the operator does not suffice for a payment out, PP times (00: always); a collection as 00',
     'notre réserve y est vide pour un envoi, PP fois (00 : toujours) ; un paiement comme 00',
   ),
 ]

@@ -8,7 +8,7 @@ import { type GsmaCategory, reasons } from './reasons.ts'
 import type { Facts, Played } from './rules.ts'
 import type { SimulatorContext } from './context.ts'
 
-/** Executes a request without faults. */
+/** The operator's own handler of a request. `treat` adds the faults before and after it. */
 export type Execute = (call: SimulatorCall) => Delivery | Promise<Delivery>
 
 /** How long an answer is held back for its callback, at most, by the machine's time. */

@@ -26,8 +26,9 @@ export interface Flags<Name extends string> {
 }
 
 /**
- * Runs a program and sets its exit code: 2 if the command line is wrong, 1 after any other error. It prints
- * the message of the error.
+ * Runs a program and sets its exit code: the number that `work` returns, 2 if the command line is wrong, 1
+ * after any other error. Prints the message of an expected error (with the usage if the command line is
+ * wrong), and the stack of any other.
  * @param names the flags besides `--url`, `--key` and `--secret`, each with a value
  */
 export async function runClientProgram<Name extends string>(

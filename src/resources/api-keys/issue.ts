@@ -58,6 +58,6 @@ export function checkGrants(ctx: Context, scopes: readonly string[]): void {
   const scopesHeld: ReadonlySet<string> = granted
   const lacking = scopes.filter((scope) => !scopesHeld.has(scope))
   if (lacking.length === 0) return
-  const message = `You do not hold these scopes of the key: ${lacking.join(', ')}.`
+  const message = `A key can only get scopes that you hold. You do not hold: ${lacking.join(', ')}.`
   throw new DomainError('FORBIDDEN', message, { requiredScopes: lacking })
 }

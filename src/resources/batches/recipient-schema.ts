@@ -30,7 +30,7 @@ const OperatorRequestState = wordEnum(
   'OperatorRequestState',
   {
     accepted: 'The operator accepted the request and has not completed it yet.',
-    closed: 'The service gave the request up; it was never executed.',
+    closed: 'The service ended the request; the operator never executed it.',
     doubt: 'No answer came, so the operator may or may not have the request. The service keeps asking.',
     refused: 'The operator refused the request.',
     sending: 'The request is being sent.',

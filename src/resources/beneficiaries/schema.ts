@@ -20,6 +20,9 @@ const BeneficiaryCategory = wordEnum<(typeof beneficiaryCategories)[number]>(
   'The relation of a beneficiary to the merchant.',
 )
 
+const payoutMethodWords =
+  'The operator that pays the beneficiary, or `BankTransfer`, by which payouts are not possible yet.'
+
 const beneficiaryId = (id: string) => readSmallId('Beneficiary', id)
 
 const Beneficiary = builder.prismaNode('Beneficiary', {
@@ -38,7 +41,7 @@ const Beneficiary = builder.prismaNode('Beneficiary', {
     }),
     paymentMethod: t.expose('paymentMethod', {
       type: PayoutMethod,
-      description: 'The way to pay the beneficiary: through an operator or by `BankTransfer`.',
+      description: payoutMethodWords,
     }),
     category: t.expose('category', {
       type: BeneficiaryCategory,
@@ -112,7 +115,7 @@ const CreateBeneficiaryInput = inputOf('CreateBeneficiaryInput', createBeneficia
     name: 'The name of the payee, 1 to 200 characters.',
     account: accountWords,
     category: 'The relation of the payee to the merchant. Default: CUSTOMER.',
-    paymentMethod: 'The way to pay the beneficiary: through an operator or by `BankTransfer`.',
+    paymentMethod: payoutMethodWords,
   },
 })
 
@@ -124,7 +127,7 @@ const UpdateBeneficiaryInput = inputOf('UpdateBeneficiaryInput', updateBeneficia
     account: accountWords,
     isActive: 'False to keep the beneficiary but refuse payouts to it.',
     category: 'The relation of the payee to the merchant.',
-    paymentMethod: 'The way to pay the beneficiary: through an operator or by `BankTransfer`.',
+    paymentMethod: payoutMethodWords,
   },
 })
 

@@ -101,7 +101,10 @@ const payerPayment = `SELECT t.id, t.merchant_id AS "merchantId", m.name AS "mer
   FROM transaction t JOIN merchant m ON m.id = t.merchant_id
     LEFT JOIN payment_link l ON l.id = t.payment_link_id`
 
-/** Finds a payment by a link, by its reference: the 128 random bits of the reference are the credential. */
+/**
+ * Finds a payment that was made through a link, by the payment's reference. A caller that knows the reference
+ * may see the payment, because the reference contains 128 random bits.
+ */
 export async function findLinkPayment(
   ctx: Context,
   slug: string,

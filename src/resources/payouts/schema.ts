@@ -19,7 +19,9 @@ import { payoutStates } from './states.ts'
 const PayoutStatus = stateEnum('PayoutStatus', payoutStates, 'The status of a payout.', {
   cancelled: 'The payout was cancelled, rejected, or not approved in time.',
   completed: 'The operator paid the payout.',
-  failed: 'The operator refused the payout, or the balance was too small when it was due.',
+  failed:
+    'The payout was refused by the operator, could not be completed, or was not covered by the ' +
+    'balance when it was due.',
   pending: 'The payout waits for its time, for an approval, or to be sent.',
   processing: 'The payout is at the operator, and its result is not known yet.',
 })

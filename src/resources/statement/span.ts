@@ -4,9 +4,9 @@ import { invalidInput } from '../../shared/input.ts'
 
 /** Checks the time span of a statement; without an end it goes to now. @throws DomainError INVALID_INPUT */
 export function checkSpan(ctx: Context, { from, to }: { from: Date; to?: Date | null | undefined }): Span {
-  if (to && to < from) throw invalidInput([{ field: 'to', message: 'must not be before from' }])
+  if (to && to < from) throw invalidInput([{ field: 'to', message: 'must not be earlier than `from`' }])
   if (!to && from > ctx.clock.now())
-    throw invalidInput([{ field: 'from', message: 'must not be in the future when to is left out' }])
+    throw invalidInput([{ field: 'from', message: 'must not be in the future unless `to` is given' }])
   return { from, to: to ?? null }
 }
 

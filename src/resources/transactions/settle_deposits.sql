@@ -1,7 +1,8 @@
--- Settles deposits: each deposit ends only here and only once. At most the reserved amount is paid, and the
--- rest is available again. A refund that completes the refunds of a collection ends that collection too. Of
--- several outcomes for one deposit, the first that may apply is applied. `moved` is false where the deposit
--- had ended; `status` is then its present status, null where there is no such deposit.
+-- Settles deposits. A deposit that was sent ends only here and only once. At most the reserved amount is
+-- paid, and the rest is available again. When the refunds of a collection reach its whole amount, the
+-- collection becomes `reversed`. Of several outcomes for one deposit, the first that may apply is applied.
+-- `moved` is false where the outcome was not applied, because the deposit had ended, had not begun or was
+-- sent again since; `status` is then the present status of the deposit, null where there is no such deposit.
 CREATE OR REPLACE FUNCTION settle_deposits(
   transaction_ids bigint[], to_statuses transaction_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],

@@ -14,7 +14,7 @@ export const DeliveryStatus = stateEnum(
   deliveryStates,
   'The status of a delivery.',
   {
-    dead: 'The service gave the delivery up. It can be replayed.',
+    dead: 'The service stopped sending the delivery. `replayEvents` can send the event again.',
     delivered: 'The receiver has the event.',
     pending: 'The event waits to be sent, or to be sent again.',
   },
@@ -94,7 +94,7 @@ export const Delivery = builder.prismaNode('WebhookDelivery', {
     endedAt: t.expose('endedAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'The moment when the event was delivered or given up; null until then.',
+      description: 'The moment when the status became DELIVERED or DEAD; null while it is PENDING.',
     }),
   }),
 })

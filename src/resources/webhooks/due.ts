@@ -18,11 +18,9 @@ const sweep = sqlFunction('sweep_webhooks', {
 /** Most endpoints without failures that one run enqueues. */
 const webhooksDueMax = 500
 
-/**
- * Days after which a pending delivery is given up, and an ended one is deleted (see
- * docs/design/events.md#deliveries).
- */
+/** Days after which the service stops sending a pending delivery (see docs/design/events.md#deliveries). */
 const webhookKeptDays = 30
+/** Days after which the service deletes a delivery that ended. */
 const webhookSweptDays = 90
 const webhookSweepMax = 1_000
 
@@ -40,7 +38,7 @@ export async function enqueueDueEndpoints({ database }: Services): Promise<boole
 }
 
 /**
- * Gives up deliveries that have been pending for `webhookKeptDays`, and deletes those that ended
+ * Ends deliveries as `dead` that have been pending for `webhookKeptDays`, and deletes deliveries that ended
  * `webhookSweptDays` ago, in small steps.
  * @returns whether there is more to do
  */

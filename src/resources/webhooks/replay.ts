@@ -41,11 +41,11 @@ const replayInput = z
     const add = (field: string, message: string) =>
       issues.push({ code: 'custom', path: [field], message, input: value })
     if ((from == null) !== (to == null))
-      add(from == null ? 'from' : 'to', 'is required: give both from and to')
-    else if ((from == null) === (ids == null)) add('from', 'and to must be given, or ids, but not both')
-    else if (from != null && to != null && to < from) add('to', 'must not be before from')
+      add(from == null ? 'from' : 'to', 'is required: give both `from` and `to`')
+    else if ((from == null) === (ids == null)) add('from', 'and `to` must be given, or `ids`, but not both')
+    else if (from != null && to != null && to < from) add('to', 'must not be smaller than `from`')
     else if (from != null && to != null && to - from >= BigInt(most))
-      add('to', `must be less than ${most} after from`)
+      add('to', `must be less than ${most} after \`from\``)
   })
 type ReplayInput = z.input<typeof replayInput>
 

@@ -77,8 +77,9 @@ const Webhook = builder.prismaNode('WebhookEndpoint', {
       type: 'DateTime',
       nullable: true,
       description:
-        'The moment until which deliveries are also signed with the previous secret; null when ' +
-        'there is none.',
+        'Until this moment, deliveries are also signed with the previous secret. It can be in the ' +
+        'past. Null when the secret was never rotated, or when the last rotation ended the previous ' +
+        'secret at once.',
     }),
     createdAt: t.expose('createdAt', {
       type: 'DateTime',
