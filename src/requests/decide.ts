@@ -62,9 +62,8 @@ export type Step =
   | { do: 'settle'; finalOutcome: FinalOutcome; ifPaid?: Step; ifNot?: Step }
 
 /**
- * The next action. `resend` sends the request again; `give up` ends a request that never left as failed. Both
- * need the right to send: where another caller has the right, or an earlier send may still arrive, the
- * service does `otherwise` instead.
+ * The next action. `give up` ends a request that never left as failed. `resend` and `give up` need the right
+ * to send: without it (another caller has it, or a send may still arrive), `otherwise` is done.
  */
 export type Action =
   | Step
@@ -120,9 +119,7 @@ export function decideAsked(known: DecisionInput, outcome: QueryOutcome | null):
   return { action, reached, log: [...contradictions(known.request, outcome), ...log] }
 }
 
-/**
- * Decides on a request that provably never left: the service sends it, or ends it as failed after its time.
- */
+/** Decides on a request that provably never left: the service sends it, or after a time ends it as failed. */
 function decideUnsent(known: DecisionInput): Decision {
   const { request, random } = known
   if (waitedEnough(known)) return giveUp(request, decided({ do: 'nothing' }, [], false))
