@@ -76,9 +76,18 @@ function paragraphsOf(text: string): Prose[] {
  * commands are among them. A text without a space is a name.
  */
 function textsOf(text: string): Prose[] {
-  const code = withoutComments(text).replaceAll(/--.*$/gm, '')
+  const code = withoutComments(text).replaceAll(/(?:^|\s)--\s.*$/gm, '')
   const quoted = /'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g
   return proseOf(code, quoted).filter(({ words }) => words.includes(' '))
+}
+
+/** The titles of tests and of groups of tests that open without a noun. */
+function nounlessTitlesOf(text: string): string[] {
+  const title =
+    /(?:(?<!\.)\b(?:test|describe)(?:\.\w+)*|\))\(\s*(?:'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`)/g
+  return proseOf(text, title)
+    .filter(({ words }) => /^(?:what|who|whom|those)\b/i.test(words))
+    .map(({ line, words }) => `${line}: ${words}`)
 }
 
 function proseOf(text: string, pattern: RegExp): Prose[] {
@@ -101,11 +110,7 @@ function complaintsOf(
 }
 
 test('each comment names the noun that it is about', () => {
-  const inTests = [
-    'test/{config,docs,events,graphql,http,idempotency,identity,limits,mail,pages}/**/*.ts',
-    'test/{resources,shared,spec,telemetry,terminal}/**/*.ts',
-  ]
-  expect(complaintsOf(['src/**/*.{ts,sql,js}', ...inTests], commentsOf)).toEqual([])
+  expect(complaintsOf(['src/**/*.{ts,sql,js}', 'test/**/*.ts'], commentsOf)).toEqual([])
 })
 
 test.each([
@@ -147,9 +152,29 @@ test('each page of the documents names its nouns', () => {
   expect(riddlesAmong(paragraphsOf(lawful))).toEqual([])
 })
 
-// The list of guessable passwords has the words that people choose.
+/** Files that hold these words as data: passwords that people choose, forbidden words, and planted texts. */
+const wordLists = ['src/identity/guessable-passwords.ts', 'test/names.test.ts', 'test/sentences.test.ts']
+
 test('each text in quotes names its nouns', () => {
-  expect(complaintsOf(['src/**/*.{ts,sql}'], textsOf, ['src/identity/guessable-passwords.ts'])).toEqual([])
+  expect(complaintsOf(['src/**/*.{ts,sql}', 'test/**/*.ts'], textsOf, wordLists)).toEqual([])
+})
+
+test('each title of a test opens with its noun', () => {
+  const riddles = globSync('test/**/*.test.ts', { cwd: root })
+    .filter((path) => !wordLists.includes(path))
+    .flatMap((path) =>
+      nounlessTitlesOf(readFileSync(join(root, path), 'utf8')).map((riddle) => `${path}:${riddle}`),
+    )
+  expect(riddles).toEqual([])
+  const planted = [
+    "test('what failed is asked about', () => {})",
+    "describe('those who failed', () => {})",
+    "test.each([\n  ['a', 1],\n] as const)(\n  'who waits for %s leaves', () => {})",
+    'test(`what ${name} takes`, () => {})',
+  ]
+  for (const text of planted) expect(nounlessTitlesOf(text)).toHaveLength(1)
+  const lawful = ["/a/.test('what is')", "test('a caller who waits leaves', () => {})"]
+  for (const text of lawful) expect(nounlessTitlesOf(text)).toEqual([])
 })
 
 test.each([

@@ -329,7 +329,7 @@ describe('each rule can fail', () => {
     expect(rule?.({ path, text })).toHaveLength(1)
   })
 
-  test('what is allowed passes', () => {
+  test('lawful sources pass', () => {
     const lawful: Source[] = [
       { path: 'src/ledger/post.ts', text: importing('../database/transact.ts') },
       { path: 'src/resources/payment-links/pay.ts', text: importing('../transactions/collect.ts') },

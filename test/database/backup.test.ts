@@ -121,7 +121,7 @@ test('a restore that was killed between its renames stops the start; another one
   expect(await ask(restored.connection(), 'SELECT 1 AS one')).toEqual([{ one: 1 }])
 }, 240_000)
 
-test('a server that is newer than the machine’s pg_dump is refused with what to install', async () => {
+test('a backup on a machine without pg_dump is refused, and the error names the package', async () => {
   const { url } = inject('testServer')
   const folder = join(tmpdir(), `merchant-payments-no-dump-${process.pid}`)
   const { PATH } = process.env

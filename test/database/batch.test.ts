@@ -69,7 +69,7 @@ describe('sharing', () => {
     expect(held.calls).toEqual([[1, 2, 3, 4]])
   })
 
-  test('what comes while every lane is busy shares the next statement, however late it comes', async () => {
+  test('calls that come while every lane is busy share the next statement, also late ones', async () => {
     const held = heldStatement()
     const batches = openBatches(pool, bounds)
     const first = [batches.run(held.statement, 1)]
@@ -125,7 +125,7 @@ describe('sharing', () => {
     expect(held.runningMax()).toBe(2)
   })
 
-  test('what nobody waits for goes with what comes within its pause, and is not left behind', async () => {
+  test('an item of a statement with a pause waits for the next items, and goes with them', async () => {
     const calls: number[][] = []
     const many = async (_pool: pg.Pool, items: readonly number[]) => {
       calls.push([...items])
@@ -188,14 +188,14 @@ describe('a crowd of one owner', () => {
     return held.calls.slice(1)
   }
 
-  test('leaves room for the others who came after it; nobody overtakes of the same owner', async () => {
+  test('leaves room for later calls of other owners; calls of one owner keep their order', async () => {
     const load = Array.from({ length: 20 }, (_, n) => 100 + n)
     const calls = await order([...load, 200, 300, 301, 302, 303, 304, 305])
     expect(calls[0]).toEqual([100, 101, 102, 103, 104, 200, 300, 301, 302, 303])
     expect(calls.flat().filter((n) => n < 200)).toEqual(load)
   })
 
-  test('takes every place that nobody else wants', async () => {
+  test('takes every place where no other owner waits', async () => {
     const load = Array.from({ length: 25 }, (_, n) => 100 + n)
     const calls = await order(load)
     expect(calls.map((items) => items.length)).toEqual([10, 10, 5])
@@ -245,7 +245,7 @@ describe('failing', () => {
     expect(rows).toEqual([{ n: 1 }, { n: 2 }, { n: 4 }])
   })
 
-  test.each(['22000', '22P05', '23505'])('data error %s is told apart', async (code) => {
+  test.each(['22000', '22P05', '23505'])('data error %s fails its item alone', async (code) => {
     const { calls, answers } = await failingWith(code)
     expect(calls).toBe(4)
     expect(answers).toEqual(['2', code, '6'])
@@ -304,7 +304,7 @@ describe('failing', () => {
     expect([answers, calls]).toEqual([5, 3])
   })
 
-  test('but not for ever', async () => {
+  test('a statement with repeated deadlocks fails in the end', async () => {
     let calls = 0
     const many: Many<number, number> = () => {
       calls += 1
@@ -319,7 +319,7 @@ describe('failing', () => {
 })
 
 describe('idle', () => {
-  test('comes when nothing waits and nothing runs', async () => {
+  test('comes when no item waits and no statement runs', async () => {
     const held = heldStatement()
     const batches = openBatches(pool, { ...bounds, sizeMax: 1, concurrencyMax: 1, queueMax: 10 })
     await batches.idle()

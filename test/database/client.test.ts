@@ -29,7 +29,7 @@ test('int8 and its arrays are bigint both ways, timestamptz is a Date', async ()
   expect(rows).toEqual([{ none: [], some: [null, 5n], null: null }])
 })
 
-test('Prisma reads the same values, in whatever zone the server is', async () => {
+test('Prisma reads the same values in every time zone of the server', async () => {
   const { rows } = await db.owner.query<{ name: string }>('select current_database() as name')
   await db.owner.query(`alter database "${rows[0]?.name}" set timezone = 'Asia/Kolkata'`)
   const opened = openDatabase({ connection: db.url, poolMax: 2, role: null, log: () => {} })
@@ -41,7 +41,7 @@ test('Prisma reads the same values, in whatever zone the server is', async () =>
   expect([opened.pool.totalCount, opened.merchantPool.totalCount]).toEqual([0, 1])
 })
 
-test('every session has the rights of the service role only, whatever the address brings', async () => {
+test('every session has only the rights of the service role, for every database address', async () => {
   const url = new URL(db.url)
   url.searchParams.set('options', '-c work_mem=12MB -c role=none')
   const pool = openPool(url.href, 1, 'payments_service', () => {})

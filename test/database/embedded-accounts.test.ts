@@ -42,7 +42,7 @@ describe.runIf(isRoot)('accounts', () => {
     expect(await ask(connection, 'select 1')).toBe(1)
   })
 
-  test('an account that cannot be let through is named with the folder, and with what to type', async () => {
+  test('the error for an account without access names the account, the folder and a command', async () => {
     const folder = newFolder()
     const dataDir = join(folder, 'pg')
     chmodSync(folder, 0o700)

@@ -39,7 +39,7 @@ test('a stop takes everything down, and a second start finds what was written, d
   expect(await ask(server.connection(), 'show full_page_writes')).toBe('on')
 })
 
-test('nobody else can reach the database: no port, and a folder that is closed to others', async () => {
+test('no other account can reach the database: no port, and a folder that is closed to others', async () => {
   const { server } = await start(used)
   expect(await ask(server.connection(), 'show listen_addresses')).toBe('')
   expect(statSync(server.connection().host).mode & 0o777).toBe(0o700)
@@ -130,7 +130,7 @@ function isWatched(dataDir: string): boolean {
   }
 }
 
-describe('one that starts after another was killed', () => {
+describe('a process that starts after another was killed', () => {
   /** Starts a server in a process that the test will kill. */
   async function startVictim() {
     const { owner, connection } = await startOwner(used)
@@ -227,7 +227,7 @@ describe('several processes', () => {
     expect(() => process.kill(pid, 0)).toThrow('ESRCH')
   })
 
-  test('those that start at the same moment on an empty folder share one database', async () => {
+  test('processes that start at the same moment on an empty folder share one database', async () => {
     const dataDir = join(newFolder(), 'pg')
     const [first, second, third] = await Promise.all([
       startOwner(dataDir),
@@ -242,7 +242,7 @@ describe('several processes', () => {
   })
 })
 
-describe('what an accident leaves behind', () => {
+describe('the state after an accident', () => {
   test('a half-made cluster is never used, and is cleared away', async () => {
     const dataDir = join(newFolder(), 'pg')
     const half = join(dataDir, 'cluster.new-1-abc')
@@ -274,7 +274,7 @@ describe('what an accident leaves behind', () => {
     expect(await ask(server.connection(), 'select answer from committed')).toBe(5)
   })
 
-  test('it comes back to one that had joined it too, where the one that started it is gone', async () => {
+  test('a killed PostgreSQL comes back for a process that joined it, after its starter is gone', async () => {
     const { owner } = await startOwner(used)
     const { server, events } = await start(used)
     await end(owner, 'SIGKILL')
@@ -282,7 +282,7 @@ describe('what an accident leaves behind', () => {
     expect(events[0]).toContain('joined')
   })
 
-  test('one that was killed and came back is stopped like any other', async () => {
+  test('a PostgreSQL that was killed and came back is stopped like any other', async () => {
     const { server } = await start(used)
     await killServer(server)
     const pid = pidOf(used)
@@ -291,7 +291,7 @@ describe('what an accident leaves behind', () => {
     expect(existsSync(join(used, 'cluster/postmaster.pid'))).toBe(false)
   })
 
-  test('one that is stopped by hand is started again', async () => {
+  test('a PostgreSQL that is stopped by hand is started again', async () => {
     const { server } = await start(used)
     const old = pidOf(used)
     process.kill(old, 'SIGINT')

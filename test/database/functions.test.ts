@@ -33,7 +33,7 @@ describe('our functions', () => {
     expect(paths.filter(isWide)).toEqual([])
   })
 
-  test('none has more than 100 lines', () => {
+  test('no function has more than 100 lines', () => {
     const isLong = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n').length > 100
     expect(globSync('src/**/*.sql').filter(isLong)).toEqual([])
   })
@@ -81,7 +81,7 @@ describe('functions that change', () => {
     expect(await answers('answer()')).toEqual([[2]])
   })
 
-  test('one may call another that is defined after it', async () => {
+  test('a function may call another that is defined after it', async () => {
     write('a_first', 'a_first() RETURNS int LANGUAGE sql AS $$ SELECT z_last() $$')
     write('z_last', 'z_last() RETURNS int LANGUAGE sql AS $$ SELECT 7 $$')
     await start()
@@ -99,7 +99,7 @@ describe('functions that change', () => {
     await expect(answers('answer()')).rejects.toThrow('does not exist')
   })
 
-  test('one that is wrong is named, and nothing of all of them is applied', async () => {
+  test('a function that is wrong is named, and none of them is applied', async () => {
     await start()
     write('answer', 'answer() RETURNS int LANGUAGE sql AS $$ SELECT 5 $$')
     write('wrong', 'wrong() RETURNS no_type LANGUAGE sql AS $$ SELECT 1 $$')

@@ -52,8 +52,8 @@ function openSingle(): Database {
 }
 const shopAt = (n: number) => shops[n % shops.length] as SignedInMerchant
 
-describe('what is read on behalf of a merchant', () => {
-  test('is its own, through SQL and through Prisma, whatever is asked for', async () => {
+describe('the data that a merchant reads', () => {
+  test('is its own, through SQL and through Prisma, for every query', async () => {
     const [a, b] = [shopAt(0), shopAt(1)]
     expect(await asMerchant(a.merchantId, () => owners(db.database))).toEqual(own(a))
     const { prisma } = db.database
@@ -93,7 +93,7 @@ describe('what is read on behalf of a merchant', () => {
     expect(query).toHaveBeenCalledOnce()
   })
 
-  test('is its own where several ask by a unique key in one tick', async () => {
+  test('is its own where several merchants ask by a unique key in one tick', async () => {
     const { prisma } = db.database
     const { rows } = await db.owner.query<{ merchantId: number; id: bigint }>(
       'SELECT merchant_id AS "merchantId", min(id) AS id FROM transaction GROUP BY 1 ORDER BY 1',
@@ -112,7 +112,7 @@ describe('what is read on behalf of a merchant', () => {
     expect(read).toEqual(rows)
   })
 
-  test('is written behind the wall too: a beneficiary of its own, and of nobody else', async () => {
+  test('is written behind the wall too: a beneficiary of its own, and of no other merchant', async () => {
     const { prisma } = db.database
     const [a, b] = [shopAt(0).merchantId, shopAt(1).merchantId]
     const data = { name: 'Awa', account: '+22370000001', paymentMethod: 'OperatorA' } as const
@@ -134,7 +134,7 @@ describe('what is read on behalf of a merchant', () => {
     await expect(forget).rejects.toThrow('permission denied')
   })
 
-  test('fails alike where what is asked for by a unique key is not there', async () => {
+  test('fails alike where no row has the unique key', async () => {
     const { prisma } = db.database
     const [a, b] = [shopAt(0).merchantId, shopAt(1).merchantId]
     const missing = asMerchant(a, async () => prisma.merchant.findUniqueOrThrow({ where: { id: b } }))

@@ -42,13 +42,13 @@ test('each migration is applied once, in order, and recorded as Prisma would', a
   expect(rows).toHaveLength(3)
 })
 
-test('of five nodes that start at once one applies, and the others find it done', async () => {
+test('one of five nodes that start at once applies, and the others find it done', async () => {
   const results = await Promise.all(Array.from({ length: 5 }, () => migrate(db.url, { folder })))
   expect(results.map(({ applied }) => applied.length).toSorted((a, b) => a - b)).toEqual([0, 0, 0, 0, 2])
   expect((await db.owner.query('select from first')).rowCount).toBe(1)
 })
 
-test('of a migration that fails nothing stays, and those before it do', async () => {
+test('a migration that fails leaves no change, and the migrations before it stay', async () => {
   write('0003_wrong', 'create table half ();\ncreate table half ();')
   await expect(migrate(db.url, { folder })).rejects.toThrow(
     '0003_wrong failed: relation "half" already exists',
@@ -126,7 +126,7 @@ test('a migration that never gets its table leaves all as it was, and says why',
   expect((await db.owner.query("select to_regclass('third') as third")).rows).toEqual([{ third: null }])
 })
 
-test('an account that may not act as the roles is told what an administrator runs', async () => {
+test('the error for an account without the roles names the command of the administrator', async () => {
   const account = `plain_${process.pid}`
   await db.owner.query(`create role ${account} login password 'secret'`)
   onTestFinished(async () => {

@@ -152,7 +152,7 @@ test('a copy of the database starts with payments out halted, and says why', asy
   expect(lifted.rows).toEqual([{ done: false }])
 })
 
-test('after a restore no id, position or receipt is used again; an old cursor is told so', async () => {
+test('after a restore no id, position or receipt is used again; an old cursor is refused', async () => {
   const [db, dataDir] = [await database(), await folder()]
   const first = await start(db, dataDir)
   const merchant = await shop(first)
@@ -224,7 +224,7 @@ test('without the mark of any node every key is suspended and every session ends
   expect(rows).toEqual([{ suspended: true, version: 1_000_001 }])
 })
 
-test('a node that kept its mark ends the keys and sessions alone whose change is lost', async () => {
+test('a node that kept its mark ends only the keys and sessions whose change is lost', async () => {
   const [db, dataDir] = [await database(), await folder()]
   const first = await start(db, dataDir)
   const [changed, other] = [await shop(first), await shop(first)]
@@ -259,7 +259,7 @@ test('a node that kept its mark ends the keys and sessions alone whose change is
   expect((await call(restored, 'GET', '/balance', stays.token)).status).toBe(200)
 })
 
-test('a database that lacks what this node saw in it was put back, though it is where it was', async () => {
+test('a database that lacks commits that this node saw was put back, also at the same place', async () => {
   const [db, dataDir] = [await database(), await folder()]
   const first = await start(db, dataDir)
   const merchant = await shop(first)
@@ -273,7 +273,7 @@ test('a database that lacks what this node saw in it was put back, though it is 
   expect((await call(restored, 'GET', '/status')).body.data.components.payments_out_reason).toBe('restored')
 })
 
-test('a node without a lasting disk is told the epoch, and refuses another one', async () => {
+test('a node reads its epoch from DATABASE_EPOCH, and refuses a database in another one', async () => {
   const [db, dataDir] = [await database(), await folder()]
   await (await start(db, dataDir, { DATABASE_EPOCH: '1' })).close()
   await expect(start(db, dataDir, { DATABASE_EPOCH: '2' })).rejects.toThrow(

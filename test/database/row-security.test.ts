@@ -91,7 +91,7 @@ describe("the service's role", () => {
     })
   })
 
-  test('owns nothing', async () => {
+  test('owns no relation and no function', async () => {
     const { rows } = await db.owner.query(
       `SELECT relname FROM pg_class WHERE relowner = 'payments_service'::regrole
        UNION ALL SELECT proname FROM pg_proc WHERE proowner = 'payments_service'::regrole`,
@@ -325,7 +325,7 @@ test('a request of one merchant cannot hang on the transaction of another', asyn
   await expect(stray).rejects.toMatchObject({ code: '23503' })
 })
 
-test('nobody else may call the functions', async () => {
+test('no other role may call the functions', async () => {
   const { rows } = await db.owner.query(
     `SELECT proname FROM pg_proc p WHERE pronamespace = 'public'::regnamespace
        AND has_function_privilege('public', p.oid, 'EXECUTE') ORDER BY proname`,

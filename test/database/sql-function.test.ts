@@ -104,7 +104,7 @@ describe('declarations', () => {
     declared.push(...declaredFunctions())
   })
 
-  test('each says what the catalogue says, and each function is declared once', () => {
+  test('each declaration agrees with the catalogue, and each function is declared once', () => {
     expect(declared.length).toBeGreaterThan(2)
     expect(declared.flatMap((one) => differences(catalogue, one))).toEqual([])
     const names = declared.map(({ name }) => name)
@@ -171,13 +171,13 @@ describe('a call', () => {
     })
   })
 
-  test('gives nothing', async () => {
+  test('gives no row', async () => {
     await define(`nothing() RETURNS void LANGUAGE sql AS $$ SELECT $$`)
     const nothing = sqlFunction('nothing', { takes: {}, gives: 'void' })
     expect(await nothing(db.owner, {})).toBeUndefined()
   })
 
-  test('gives rows under the names of TypeScript, whatever the order of the arguments', async () => {
+  test('gives rows under the names of TypeScript, for any order of the arguments', async () => {
     await define(`pairs(up_to int, starting_at bigint) RETURNS TABLE (some_number bigint, if_odd text)
       LANGUAGE sql AS $$ SELECT n, CASE WHEN n % 2 = 1 THEN 'odd' END
         FROM generate_series(starting_at, up_to) AS n $$`)
@@ -191,7 +191,7 @@ describe('a call', () => {
     ])
   })
 
-  test('serves many items, with what is the same for all', async () => {
+  test('serves many items, with the arguments that all of them share', async () => {
     await db.owner.query('CREATE TYPE said AS (word text, by_whom uuid, place int)')
     onTestFinished(async () => void (await db.owner.query('DROP TYPE said')))
     await define(`many(identities uuid[], refs text[], notes jsonb[], saids said[], times int)

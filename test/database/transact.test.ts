@@ -17,7 +17,7 @@ async function amountOf(id: number): Promise<bigint | undefined> {
   return rows[0]?.amount
 }
 
-test('what returns is committed, with its value', async () => {
+test('work that returns is committed, with its value', async () => {
   const value = await transact(as, async (tx) => {
     await tx.query('insert into account values (1, 10)')
     return 'done'
@@ -26,7 +26,7 @@ test('what returns is committed, with its value', async () => {
   expect(await amountOf(1)).toBe(10n)
 })
 
-test('what throws is undone, and its own error arrives', async () => {
+test('work that throws is undone, and its own error arrives', async () => {
   const refusal = new Error('refused')
   const work = transact(as, async (tx) => {
     await tx.query('insert into account values (2, 10)')
@@ -37,7 +37,7 @@ test('what throws is undone, and its own error arrives', async () => {
   expect(as.pool.idleCount).toBe(as.pool.totalCount)
 })
 
-test('what is rehearsed is undone, and its value known', async () => {
+test('a rehearsed transaction is undone, and its value is known', async () => {
   const seen = await dryRun(as, async (tx) => {
     await tx.query('insert into account values (8, 10)')
     return (await tx.query<{ amount: bigint }>('select amount from account where id = 8')).rows
@@ -58,7 +58,7 @@ test('a failed statement that the work keeps to itself never looks like a commit
   expect(await amountOf(3)).toBeUndefined()
 })
 
-test('two that change the same row at the same time both count', async () => {
+test('two transactions that change the same row at the same time both count', async () => {
   await db.owner.query('insert into account values (4, 0)')
   let ready = 0
   let go = () => {}

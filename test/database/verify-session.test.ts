@@ -84,7 +84,7 @@ describe('behind a pooler that drops the startup options', () => {
     expect(rows).toEqual([{ count: 0n }])
   })
 
-  test('the service does not start, in a sentence that says what to do', async () => {
+  test('the service does not start, and its error names the remedy', async () => {
     const connectionString = await dropOptions()
     const config = readConfig({ PORT: '0', OPERATORS_URL: 'http://127.0.0.1:9', LOG_LEVEL: 'silent' })
     await expect(startApp(config, { connectionString })).rejects.toThrow(
@@ -92,7 +92,7 @@ describe('behind a pooler that drops the startup options', () => {
     )
   })
 
-  test('a session that asked for nothing sees no merchant, though its account owns all', async () => {
+  test('a session that asked for no role sees no merchant, though its account owns all tables', async () => {
     const client = new pg.Client(await dropOptions())
     await client.connect()
     onTestFinished(() => client.end())
@@ -143,7 +143,7 @@ describe('behind a pooler in transaction mode', () => {
   })
 })
 
-test('where sessions are what they seem, all is proven and they are left without a merchant', async () => {
+test('ordinary sessions pass all checks, and are left without a merchant', async () => {
   const { merchantPool } = db.database
   await verifyOwnSessions(merchantPool)
   const sessions = await Promise.all(Array.from({ length: 4 }, () => merchantPool.connect()))

@@ -54,7 +54,7 @@ test('a lane is looked at until a look finds nothing more, then its place is fre
   expect(drains.webhooks.size).toBe(0)
 })
 
-test('one who comes while a look is under way causes one more look, by the same run', async () => {
+test('a call that comes while a look is under way causes one more look, by the same run', async () => {
   const { drains } = openFixture()
   const hand = handLooks()
   const done = drains.webhooks.run(7, hand.open)
@@ -67,7 +67,7 @@ test('one who comes while a look is under way causes one more look, by the same 
   expect(hand.runs).toHaveLength(1)
 })
 
-test('the run waits for what it began, and looks again after the last of it', async () => {
+test('the run waits for the works that it began, and looks again after the last one', async () => {
   const { drains } = openFixture()
   const hand = handLooks()
   const works = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -108,7 +108,7 @@ test('a pause is ended by the first wake: one look, not two', async () => {
   await done
 })
 
-test('nothing is looked at where another process holds the lane', async () => {
+test('the drain does not look where another process holds the lane', async () => {
   const { drains, grant } = openFixture()
   grant(0)
   const hand = handLooks()
@@ -116,7 +116,7 @@ test('nothing is looked at where another process holds the lane', async () => {
   expect(hand.looks).toHaveLength(0)
 })
 
-test('a run whose hold is lost ends at once; one who came meanwhile holds the lane anew', async () => {
+test('a run whose hold is lost ends at once; a call that came meanwhile holds the lane anew', async () => {
   const { drains, lost } = openFixture()
   const hand = handLooks()
   const done = drains.batches.run(bulkQueue, hand.open)

@@ -85,7 +85,7 @@ async function shopOf(merchantId: number) {
   return { merchantId, apiKeyId: rows[0]?.id ?? 0 } as Parameters<typeof openPayout>[1]
 }
 
-test('the last approval enqueues what is due; what is for a day to come waits', async () => {
+test('the last approval enqueues a due payout; a payout for a day to come waits', async () => {
   const merchant = await shopAsking(2)
   const [one, two] = [await person(merchant.merchantId), await person(merchant.merchantId)]
   const enqueued = async (operator: string) => {
@@ -105,17 +105,20 @@ test('the last approval enqueues what is due; what is for a day to come waits', 
   expect(await statusOf(then)).toBe('pending approved')
 })
 
-describe('no decision', () => {
+describe('no decision is taken', () => {
   test.each([
-    ['whose session was revoked', 'UPDATE session SET revoked_at = now() WHERE id = $1'],
-    ['whose session is over', `UPDATE session SET expires_at = now() - interval '1 second' WHERE id = $1`],
+    ['by a member whose session was revoked', 'UPDATE session SET revoked_at = now() WHERE id = $1'],
     [
-      'who was removed',
+      'by a member whose session is over',
+      `UPDATE session SET expires_at = now() - interval '1 second' WHERE id = $1`,
+    ],
+    [
+      'by a member who was removed',
       `UPDATE team_member SET status = 'removed', removed_at = now()
        WHERE id = (SELECT member_id FROM session WHERE id = $1)`,
     ],
     [
-      'whose merchant was deactivated',
+      'by a member whose merchant was deactivated',
       `UPDATE merchant SET status = 'inactive', deactivated_at = now()
        WHERE id = (SELECT merchant_id FROM session WHERE id = $1)`,
     ],
@@ -146,7 +149,7 @@ describe('no decision', () => {
     expect(await outcome).toBe('no_person')
   })
 
-  test('with an API key, or about what is another merchant’s', async () => {
+  test('with an API key, or about a payout of another merchant', async () => {
     const merchant = await shopAsking(1)
     const id = await openPayout(pool, merchant)
     const { merchantId, apiKeyId } = merchant
@@ -158,7 +161,7 @@ describe('no decision', () => {
 })
 
 describe('the database holds', () => {
-  test('that too few people approved nothing, also against a direct update', async () => {
+  test('that a payout with too few approvals is not approved, also against a direct update', async () => {
     const merchant = await shopAsking(2)
     const id = await openPayout(pool, merchant)
     await decide(await person(merchant.merchantId), id)
@@ -166,7 +169,7 @@ describe('the database holds', () => {
     await expect(force).rejects.toMatchObject({ constraint: 'payout_approvals' })
   })
 
-  test('what was decided: no role changes it, and the service adds nothing by hand', async () => {
+  test('each verdict: no role changes it, and the service adds none by hand', async () => {
     const merchant = await shopAsking(2)
     const id = await openPayout(pool, merchant)
     const by = await person(merchant.merchantId)
@@ -236,7 +239,7 @@ test('approve, reject, cancel and expire when it expires: each payout has one en
   expect(await problemsOf(pool)).toEqual([])
 })
 
-test('the approval that is one too late counts no more', async () => {
+test('an approval that comes too late does not count', async () => {
   const merchant = await shopAsking(1)
   const id = await openPayout(pool, merchant)
   await clockAt(7 * 86_400_000)

@@ -51,7 +51,7 @@ async function found(whole: boolean | 'slices', statements: string[]): Promise<S
   }
 }
 
-test('sound books break none, whole or since the point', async () => {
+test('sound books break no invariant, whole or since the point', async () => {
   expect((await db.owner.query('SELECT ledger_entry_id > 0 AS moved FROM audit_point')).rows).toEqual([
     { moved: true },
   ])

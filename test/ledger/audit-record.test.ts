@@ -53,7 +53,7 @@ async function settleDown({ database }: TestDatabase): Promise<void> {
   for (let turn = 0; turn < 4; turn += 1) expect(await proveRecent(database)).toMatchObject({ problems: [] })
 }
 
-test('the point waits for whoever still writes below it: what commits late is proven', async () => {
+test('the point waits for each transaction that still writes below it: late commits are proven', async () => {
   const { commit, found } = await lateBooks(`INSERT INTO event (merchant_id, type, data, created_at)
     VALUES ($1, 'payment_failed', jsonb_build_object('transaction_id', $2::text, 'status', 'failed',
       'previous_status', 'pending'), now())`)
@@ -61,7 +61,7 @@ test('the point waits for whoever still writes below it: what commits late is pr
   expect(await found()).toEqual(['events_report_every_change'])
 })
 
-test('what commits while the books are being proven is not taken for proven', async () => {
+test('a commit while the books are being proven is not taken for proven', async () => {
   const { db, pool, merchant, commit, found } = await lateBooks()
   const auditor = await pool.connect()
   await auditor.query('BEGIN ISOLATION LEVEL REPEATABLE READ')

@@ -44,7 +44,7 @@ test('books that were filled for a measurement are sound', async () => {
   expect(await verifyLedger(db.database.pool, { whole: false })).toEqual([])
 })
 
-test('a whole proof that is due is never in the way of what is new', async () => {
+test('a whole proof that is due never delays the proof of new entries', async () => {
   await due()
   // It would be found by any proof that reads the old rows.
   await corrupt(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = 1`)
@@ -67,7 +67,7 @@ test('a whole proof that is due is never in the way of what is new', async () =>
   await corrupt(db.owner, `UPDATE operator_request SET state = 'settled' WHERE transaction_id = 1`)
 })
 
-test('what waited for long is proven in steps, and counts as proven only at the end', async () => {
+test('entries that waited for long are proven in steps, and count as proven only at the end', async () => {
   await proveRecent(db.database)
   await write(40)
   await db.owner.query(`UPDATE audit_point SET proven_at = now() - interval '1 hour'`)
@@ -85,7 +85,7 @@ test('what waited for long is proven in steps, and counts as proven only at the 
   expect(await verifyLedger(db.database.pool, { whole: false })).toEqual([])
 })
 
-test('what is wrong among them is found in its step', async () => {
+test('a wrong row among them is found in its step', async () => {
   await proveRecent(db.database)
   await proveRecent(db.database)
   await write(20)
@@ -151,7 +151,7 @@ test.each<[what: string, found: RegExp, there: string, back: string]>([
     `UPDATE event SET data = data || '{"transaction_id": 77777777}' WHERE id = 1`,
     `UPDATE event SET data = data || '{"transaction_id": 1}' WHERE id = 1`,
   ],
-])('a pass finds of old rows %s', async (_what, found, there, back) => {
+])('a pass finds among old rows: %s', async (_what, found, there, back) => {
   await corrupt(db.owner, there)
   expect(await proveRecent(db.database)).toEqual({ problems: [], isEnd: true })
   await due()
@@ -164,7 +164,7 @@ test.each<[what: string, found: RegExp, there: string, back: string]>([
   expect(await passOver(db, 200)).toEqual([])
 })
 
-test('a person proves all of it beside the service, and sees how far it is', async () => {
+test('a person proves all books beside the service, and sees the progress', async () => {
   const stages = new Set<string>()
   expect(await proveWhole(db.database, ({ stage }) => void stages.add(stage))).toEqual([])
   expect([...stages]).toEqual([

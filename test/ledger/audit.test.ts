@@ -102,7 +102,7 @@ const corruptions: readonly (readonly [
     ({ paid }) => [`DELETE FROM ledger_entry WHERE origin = 'transaction:${paid}'`],
   ],
   [
-    'a credit of what failed',
+    'a credit of a payment that failed',
     'collections_credited_once',
     ({ merchantId, failed }) => [
       move(merchantId, `transaction:${failed}`, ['credit', 'clearing_operator_a', 'available'], 1),
@@ -119,14 +119,14 @@ const corruptions: readonly (readonly [
     ({ paid }) => [`UPDATE transaction SET status = 'reversed' WHERE id = ${paid}`],
   ],
   [
-    'money given back of what stands',
+    'money given back of a payment that stands',
     'collections_credited_once',
     ({ merchantId, paid }) => [
       move(merchantId, `transaction:${paid}`, ['reverse', 'available', 'clearing_operator_a'], 5_000),
     ],
   ],
   [
-    'money reserved for what is over',
+    'money reserved for a payment that is over',
     'reservations_end_once',
     ({ merchantId, failed }) => [
       move(merchantId, `transaction:${failed}`, ['reserve', 'available', 'reserved'], 1),
@@ -146,14 +146,14 @@ const corruptions: readonly (readonly [
     ({ open }) => [`UPDATE event SET position = 99 WHERE data->>'transaction_id' = '${open}'`],
   ],
   [
-    'a payment that nobody was told of',
+    'a payment that no event reports',
     'events_report_every_change',
     ({ paid }) => [
       `DELETE FROM event WHERE data->>'transaction_id' = '${paid}' AND type = 'payment_received'`,
     ],
   ],
   [
-    'a payment that was told twice',
+    'a payment that two events report',
     'events_report_every_change',
     ({ paid }) => [
       `INSERT INTO event (merchant_id, type, data, created_at) SELECT merchant_id, type, data, now()
@@ -161,7 +161,7 @@ const corruptions: readonly (readonly [
     ],
   ],
   [
-    'a payment that another merchant was told of',
+    'a payment that an event reports to another merchant',
     'events_report_every_change',
     ({ paid }) => [`UPDATE event SET merchant_id = 0 WHERE data->>'transaction_id' = '${paid}'`],
   ],
@@ -174,7 +174,7 @@ const corruptions: readonly (readonly [
     ],
   ],
   [
-    'a payment that nobody will ask about',
+    'a payment that the service never asks about',
     'statuses_agree_with_requests',
     ({ open }) => [`UPDATE operator_request SET next_check_at = NULL WHERE transaction_id = ${open}`],
   ],
@@ -236,7 +236,7 @@ async function ownDatabase(): Promise<void> {
   made.push(db)
 }
 
-test('sound books break none, whole or since the point', async () => {
+test('sound books break no invariant, whole or since the point', async () => {
   await ownDatabase()
   await keepBooks()
   await settleDown()
@@ -247,7 +247,7 @@ test('sound books break none, whole or since the point', async () => {
   client.release()
 })
 
-test('something is planted against each of them', () => {
+test('at least one corruption is planted against each invariant', () => {
   expect(
     new Set(
       [...corruptions, ...corruptionsOut, ...corruptionsOfBatches, ...corruptionsOfLinks].map(
@@ -300,7 +300,7 @@ describe('since the point', () => {
     expect(await found(false)).toEqual(new Set(['balances_equal_entries']))
   })
 
-  test('once a day they are, slice by slice', async () => {
+  test('old books are read once a day, slice by slice', async () => {
     const { paid } = await keepBooks()
     await settleDown()
     await corrupt(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = $1`, [paid])
@@ -321,7 +321,7 @@ describe('since the point', () => {
     await settleDown()
   })
 
-  test('of two processes one has its turn', async () => {
+  test('one of two processes has its turn', async () => {
     await keepBooks()
     const other = await db.owner.connect()
     await other.query('BEGIN; SELECT pg_advisory_xact_lock(72707372)')
@@ -339,7 +339,7 @@ describe('payments out', () => {
   const next = async ({ merchant }: Books) =>
     (await createPayouts(db.database.pool, [payoutItem(merchant)])).map(({ outcome }) => outcome)
 
-  test('halted: nothing new is reserved, from the same moment, until a person lets it go on', async () => {
+  test('are halted: no money is reserved, from the same moment, until a person resumes them', async () => {
     const { pool } = db.database
     const books = await keepBooks()
     expect(await haltPaymentsOut(pool, 'a check')).toBe(true)

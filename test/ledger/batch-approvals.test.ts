@@ -131,7 +131,7 @@ test('approve, reject, cancel and expire when it expires: each batch has one end
   expect(await problemsOf(pool, merchantId)).toEqual([])
 })
 
-test('the approval that is one too late counts no more', async () => {
+test('an approval that comes too late does not count', async () => {
   const merchant = await shopAsking(1)
   const id = await openWaiting(merchant)
   await clockAt(7 * 86_400_000)
@@ -143,7 +143,7 @@ test('the approval that is one too late counts no more', async () => {
   expect(await decide(by, id, 'approved')).toBe('over')
 })
 
-test('nothing begins of who is gone; what was not sent is cancelled once, no other merchant’s', async () => {
+test('a deactivated merchant begins no recipient; only its unsent ones are cancelled, once', async () => {
   const [gone, stays] = [await shopAsking(1), await fundedMerchant(pool, 100_000n)]
   const draft = await openDraft(pool, gone, payees(1))
   const waits = await openWaiting(gone, 2)

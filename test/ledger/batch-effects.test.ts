@@ -20,7 +20,7 @@ const { pool } = db.database
 
 const twelve = <T>(act: () => Promise<T>) => Promise.all(Array.from({ length: 12 }, act))
 
-test('one draft is made, of those who failed too', async () => {
+test('one draft is made, also from recipients who failed', async () => {
   const merchant = await fundedMerchant(pool, 10_000n)
   const made = await twelve(() => createBatch(pool, merchant, payees(2), { effect: 'one' }))
   expect(new Set(made.map((each) => each?.batchId)).size).toBe(1)
@@ -36,7 +36,7 @@ test('one draft is made, of those who failed too', async () => {
   expect(await retry('three')).toMatchObject({ outcome: 'retried' })
 })
 
-test('recipients are added once, also to what is no draft any more by then', async () => {
+test('recipients are added once, also to a batch that is no draft any more by then', async () => {
   const merchant = await fundedMerchant(pool, 10_000n)
   const id = await openDraft(pool, merchant, payees(1))
   const add = () => addRecipients(pool, merchant, id, payees(2), 'three')

@@ -92,7 +92,7 @@ describe('a batch', () => {
   })
 })
 
-describe('its approval', () => {
+describe('the approval of a batch', () => {
   const statusOf: Record<Approval, Status> = {
     not_required: 'draft',
     pending: 'pending_approval',
@@ -114,7 +114,7 @@ describe('its approval', () => {
     expect(await move(id, to, 'pending')).toBe('23514')
   })
 
-  test('is of enough people: none is not', async () => {
+  test('is of enough people, and zero people are refused', async () => {
     const id = await insertWith('pending_approval', 'pending')
     await db.owner.query(`UPDATE team_member SET role = 'viewer' WHERE id = $1`, [memberId])
     expect(await move(id, 'processing', 'approved')).toBe('23000')

@@ -34,7 +34,7 @@ function per<T>(all: readonly T[], key: (one: T) => string | number): Record<str
   return counts
 }
 
-test('once, with its question on record, however many processes look', async () => {
+test('a recipient begins once, with its request on record, however many processes look', async () => {
   const merchant = await rich()
   const ids = await Promise.all([1, 2, 3, 4, 5].map(() => openBatch(pool, merchant, mixed(10))))
   const rounds = await Promise.all(
@@ -64,7 +64,7 @@ async function settleAll(id: number): Promise<void> {
   )
 }
 
-test('of a batch 8 at most, with those under way; its operators share them', async () => {
+test('at most 8 recipients of a batch are under way; its operators share them', async () => {
   const merchant = await rich()
   const id = await openBatch(pool, merchant, mixed(20))
   const first = await beginRecipients(pool)
@@ -87,7 +87,7 @@ test('of a batch 8 at most, with those under way; its operators share them', asy
   expect(await beginRecipients(pool, { open: ['OperatorD'], busy })).toHaveLength(3)
 })
 
-test('what others sent counts, first or again, for as long as a call lasts', async () => {
+test('calls of other processes count, first and repeated, for as long as a call lasts', async () => {
   await db.owner.query('UPDATE operator_request SET fence_until = now()')
   const id = await openBatch(pool, await rich(), payees(40))
   const callMs = 18_000
@@ -114,7 +114,7 @@ test('what others sent counts, first or again, for as long as a call lasts', asy
   expect(await look()).toHaveLength(7)
 })
 
-test('of each merchant in turn: a batch of 10,000 delays no other merchant', async () => {
+test('each merchant has its turn: a batch of 10,000 delays no other merchant', async () => {
   const [big, small, single] = [await rich(), await rich(), await rich()]
   await openBatch(pool, big, payees(10_000))
   await openBatch(pool, big, payees(20))
@@ -131,7 +131,7 @@ test('of each merchant in turn: a batch of 10,000 delays no other merchant', asy
   expect(left).toHaveLength(13)
 })
 
-test('of each batch of a merchant in turn', async () => {
+test('each batch of a merchant has its turn', async () => {
   const merchant = await rich()
   const ids = [await openBatch(pool, merchant, payees(50)), await openBatch(pool, merchant, payees(50))]
   const late = await openBatch(pool, merchant, payees(50))
@@ -139,7 +139,7 @@ test('of each batch of a merchant in turn', async () => {
   expect(per(begun, ({ batchId }) => batchId)).toEqual({ [ids[0] ?? 0]: 2, [ids[1] ?? 0]: 2, [late]: 2 })
 })
 
-test('in their order', async () => {
+test('recipients begin in their order', async () => {
   const id = await openBatch(pool, await rich(), payees(20))
   const begun = [...(await beginRecipients(pool)), ...(await beginRecipients(pool))]
   const inOrder = (await recipientsOf(pool, id)).slice(0, 16)
@@ -153,7 +153,7 @@ async function owe({ merchantId }: SignedInMerchant, amount: number): Promise<vo
   ])
 }
 
-test('nothing of who is gone or owes, of what is cancelled, or while payments out are halted', async () => {
+test('no recipient begins of a merchant that is gone or owes, of a cancelled batch, in a halt', async () => {
   const [gone, owes, stops, goes] = [await rich(), await rich(), await rich(), await rich()]
   const batches = await Promise.all([gone, owes, stops, goes].map((each) => openBatch(pool, each, payees(1))))
   await deactivate(pool, gone.merchantId)
@@ -167,7 +167,7 @@ test('nothing of who is gone or owes, of what is cancelled, or while payments ou
   expect(await beginRecipients(pool)).toMatchObject([{ batchId: batches[1] }])
 })
 
-test('nothing of what is cancelled, halted or gone while it waits its turn', async () => {
+test('no recipient begins that is cancelled, halted or in debt by the time of its turn', async () => {
   const merchant = await rich()
   const id = await openBatch(pool, merchant, payees(3))
   const holding = await db.owner.connect()

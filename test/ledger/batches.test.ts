@@ -44,7 +44,7 @@ async function told(id: number): Promise<string[]> {
 }
 
 describe('a batch is processed', () => {
-  test('once, however many ask: its whole total is set aside in one movement', async () => {
+  test('once, for any number of callers: its whole total is set aside in one movement', async () => {
     const merchant = await fundedMerchant(pool, 20_000n)
     const id = await openDraft(pool, merchant, payees(3, { amount: 2_000n }))
     const answers = await many(20, (n) => processBatch(node(n), merchant, id))
@@ -56,7 +56,7 @@ describe('a batch is processed', () => {
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
   })
 
-  test('or not at all: of many that the balance covers one by one, as many as it covers', async () => {
+  test('or not at all: of many batches that the balance covers singly, as many as it covers', async () => {
     const merchant = await fundedMerchant(pool, 10_000n)
     const ids = await many(12, () => openDraft(pool, merchant, payees(3)))
     const stop = watchAvailable(db.owner, merchant.merchantId)
@@ -140,7 +140,7 @@ describe('a recipient ends', () => {
     ],
     ['more than asked', 'success', 3_000n, ['post reserved > clearing_operator_a 2000'], 18_000n],
     ['refused', 'failed', null, ['void reserved > available 2000'], 20_000n],
-  ])('%s: once, however many say so', async (_name, to, amount, moves, available) => {
+  ])('%s: once, however many answers say so', async (_name, to, amount, moves, available) => {
     const { merchantId, id, first, held } = await underWay(1)
     const answers = await many(20, (n) => settleRecipients(node(n), [{ id: first, to, amount }]))
     expect(answers.flat().filter(({ moved }) => moved)).toEqual([{ moved: true, status: to }])
@@ -184,7 +184,7 @@ describe('a recipient ends', () => {
     expect(await problemsOf(pool, merchantId)).toEqual([])
   })
 
-  test('never before it was sent, nor once it was cancelled', async () => {
+  test('never before it was sent, nor after it was cancelled', async () => {
     const { merchantId, ids, cancel } = await underWay(2, 1)
     const [sent = 0n, waits = 0n] = ids
     expect(await settleRecipients(pool, [{ id: waits, to: 'success' }])).toMatchObject([{ moved: false }])
@@ -274,8 +274,8 @@ describe('a batch ends with its last recipient', () => {
   })
 })
 
-describe('those who failed', () => {
-  test('are paid anew by one batch, however many ask, until that is cancelled', async () => {
+describe('recipients who failed', () => {
+  test('are paid anew by one batch, for any number of callers, until that is cancelled', async () => {
     const { merchant, merchantId, id, ids, cancel } = await underWay(4, 3)
     const retry = (from = pool) => createBatch(from, merchant, [], { retried: id })
     expect(await retry()).toMatchObject({ outcome: 'open' })

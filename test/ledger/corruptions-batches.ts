@@ -120,17 +120,17 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     ({ waits, merchantId }) => [is(waits, `merchant_id = ${merchantId + 1_000}`)],
   ],
   [
-    'a batch that lost somebody',
+    'a batch that lost a recipient',
     'batches_are_counted',
     ({ waits }) => [`DELETE FROM batch_recipient WHERE id = ${waits}`],
   ],
   [
-    'a batch that lost everybody',
+    'a batch that lost all its recipients',
     'batches_are_counted',
     ({ draft }) => [`DELETE FROM batch_recipient WHERE batch_id = ${draft}`],
   ],
   [
-    'a batch that got somebody while it ran',
+    'a batch that got a recipient while it ran',
     'batches_are_counted',
     ({ open }) => [
       `INSERT INTO batch_recipient (merchant_id, batch_id, name, account, amount, payment_method)
@@ -174,7 +174,7 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     ({ merchantId, open }) => [move(merchantId, `batch:${open}`, post, 1_000)],
   ],
   [
-    'who was cancelled and kept the money',
+    'a recipient who was cancelled and kept the money',
     'batches_end_once',
     ({ stopped }) => [unmoved(`batch:${stopped}`, 'void')],
   ],
@@ -219,12 +219,12 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     ({ less }) => [unmoved(`recipient:${less}`, 'release')],
   ],
   [
-    'who was refused and kept the money',
+    'a recipient who was refused and kept the money',
     'batches_end_once',
     ({ refused }) => [unmoved(`recipient:${refused}`, 'void')],
   ],
   [
-    'who was refused and paid',
+    'a recipient who was refused and paid',
     'batches_end_once',
     ({ merchantId, refused }) => [
       unmoved(`recipient:${refused}`, 'void'),
@@ -232,17 +232,17 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     ],
   ],
   [
-    'who is paid before the operator says so',
+    'a recipient who is paid before the operator says so',
     'batches_end_once',
     ({ merchantId, sent }) => [move(merchantId, `recipient:${sent}`, post, 1_000)],
   ],
   [
-    'who is paid and was never sent',
+    'a recipient who is paid and was never sent',
     'batches_end_once',
     ({ merchantId, waits }) => [move(merchantId, `recipient:${waits}`, post, 1_000)],
   ],
   [
-    'who is paid and was cancelled',
+    'a recipient who is paid and was cancelled',
     'batches_end_once',
     ({ merchantId, cancelled }) => [move(merchantId, `recipient:${cancelled}`, post, 1_000)],
   ],
@@ -259,45 +259,45 @@ export const corruptionsOfBatches: readonly Corruption[] = [
   [
     'a movement of no batch',
     'entries_have_one_origin',
-    ({ open }) => [moved(`batch:${open}`, 'reserve', `origin = 'batch:somebody'`)],
+    ({ open }) => [moved(`batch:${open}`, 'reserve', `origin = 'batch:another'`)],
   ],
   [
-    'a movement of nobody',
+    'a movement of no recipient',
     'entries_have_one_origin',
-    ({ paid }) => [moved(`recipient:${paid}`, 'post', `origin = 'recipient:somebody'`)],
+    ({ paid }) => [moved(`recipient:${paid}`, 'post', `origin = 'recipient:another'`)],
   ],
   [
-    'a draft that was made in silence',
+    'a draft that was made without an event',
     'events_report_every_change',
     ({ draft }) => [untold(draft, 'batch_draft')],
   ],
   [
-    'a batch that began in silence',
+    'a batch that began without an event',
     'events_report_every_change',
     ({ done }) => [untold(done, 'batch_processing')],
   ],
   [
-    'a batch that asks in silence',
+    'a batch that asks for approval without an event',
     'events_report_every_change',
     ({ asks }) => [untold(asks, 'batch_pending_approval')],
   ],
   [
-    'a batch that ended in silence',
+    'a batch that ended without an event',
     'events_report_every_change',
     ({ done }) => [untold(done, 'bulk_pay_done')],
   ],
   [
-    'a draft that was cancelled in silence',
+    'a draft that was cancelled without an event',
     'events_report_every_change',
     ({ gone }) => [untold(gone, 'batch_cancelled')],
   ],
   [
-    'a payment that came back in silence',
+    'a payment that came back without an event',
     'events_report_every_change',
     ({ done }) => [untold(done, 'recipient_reversed')],
   ],
   [
-    'a payment that came back once and is told twice',
+    'a payment that came back once and that two events report',
     'events_report_every_change',
     ({ done }) => [
       `INSERT INTO event (merchant_id, type, data, created_at) SELECT merchant_id, type, data, now()
@@ -305,7 +305,7 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     ],
   ],
   [
-    'a batch whose end is told twice',
+    'a batch whose end two events report',
     'events_report_every_change',
     ({ done }) => [
       `INSERT INTO event (merchant_id, type, data, created_at) SELECT merchant_id, type, data, now()
@@ -313,7 +313,7 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     ],
   ],
   [
-    'a batch whose end is told before it comes',
+    'a batch whose end an event reports before it comes',
     'events_report_every_change',
     ({ open }) => [
       `INSERT INTO event (merchant_id, type, data, created_at)
@@ -322,7 +322,7 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     ],
   ],
   [
-    'a batch whose end is told with another sum',
+    'a batch whose end an event reports with another sum',
     'events_report_every_change',
     ({ done }) => [
       `UPDATE event SET data = data || '{"paid_amount": 1}' WHERE data->>'batch_id' = '${done}'
@@ -330,14 +330,14 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     ],
   ],
   [
-    'a batch whose end another merchant was told of',
+    'a batch whose end an event reports to another merchant',
     'events_report_every_change',
     ({ done }) => [
       `UPDATE event SET merchant_id = 0 WHERE data->>'batch_id' = '${done}' AND type = 'bulk_pay_done'`,
     ],
   ],
   [
-    'a recipient whom nobody will ask about',
+    'a recipient that the service never asks about',
     'statuses_agree_with_requests',
     ({ sent }) => [asked(sent, 'next_check_at = NULL')],
   ],
@@ -352,7 +352,7 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     ({ sent }) => [asked(sent, 'amount = amount + 1')],
   ],
   [
-    'a payment to somebody else',
+    'a payment to another telephone',
     'statuses_agree_with_requests',
     ({ paid }) => [asked(paid, `phone = '+22370000099'`)],
   ],

@@ -43,7 +43,7 @@ const tellAgain = (as: string, id: bigint) =>
 export const corruptionsOfLinks: readonly Corruption[] = [
   ['a use that is not counted', 'links_are_counted', ({ link }) => [counts(link, 'usage_count = 1')]],
   ['an attempt that holds no place', 'links_are_counted', ({ link }) => [counts(link, 'open_count = 0')]],
-  ['a place that nobody holds', 'links_are_counted', ({ link }) => [counts(link, 'open_count = 2')]],
+  ['a place that no attempt holds', 'links_are_counted', ({ link }) => [counts(link, 'open_count = 2')]],
   [
     "a payment by another merchant's link",
     'links_are_counted',
@@ -55,29 +55,29 @@ export const corruptionsOfLinks: readonly Corruption[] = [
     ({ paid }) => [`UPDATE transaction SET payment_link_id = NULL WHERE id = ${paid}`],
   ],
   [
-    'a use that nothing tells of',
+    'a use that no event reports',
     'events_report_every_change',
     // Its position stays: without, the gap would be found.
     ({ paid }) => [told(paid, `type = 'team_login'`)],
   ],
-  ['a use that is told twice', 'events_report_every_change', ({ paid }) => [tellAgain('data', paid)]],
+  ['a use that two events report', 'events_report_every_change', ({ paid }) => [tellAgain('data', paid)]],
   [
-    'a use that is told of another amount',
+    'a use that an event reports with another amount',
     'events_report_every_change',
     ({ paid }) => [told(paid, `data = jsonb_set(data, '{amount}', '1')`)],
   ],
   [
-    'a use that is told of another link',
+    'a use that an event reports of another link',
     'events_report_every_change',
     ({ paid }) => [told(paid, `data = jsonb_set(data, '{payment_link_id}', '1000000')`)],
   ],
   [
-    'a use that is told to another merchant',
+    'a use that an event reports to another merchant',
     'events_report_every_change',
     ({ paid, merchantId }) => [told(paid, `merchant_id = ${merchantId + 1_000}`)],
   ],
   [
-    'a use that is told and was none',
+    'a use that an event reports and that never happened',
     'events_report_every_change',
     ({ paid, failed }) => [tellAgain(`jsonb_set(data, '{transaction_id}', '${failed}')`, paid)],
   ],

@@ -91,7 +91,7 @@ const untold = (key: string, id: bigint, type: string) =>
 /** Corruptions of rows since the proven point: each is found at once, and by the whole proof. */
 export const corruptionsOut: readonly Corruption[] = [
   [
-    'money for who owes',
+    'available money of a merchant that owes',
     'debts_are_paid_first',
     ({ merchantId }) => [`UPDATE merchant_balance SET receivable = 1 WHERE merchant_id = ${merchantId}`],
   ],
@@ -158,7 +158,7 @@ export const corruptionsOut: readonly Corruption[] = [
   [
     'money of a payout that is not there',
     'entries_have_one_origin',
-    ({ payouts }) => [moved(`payout:${payouts.pending}`, 'reserve', `origin = 'payout:somebody'`)],
+    ({ payouts }) => [moved(`payout:${payouts.pending}`, 'reserve', `origin = 'payout:another'`)],
   ],
   [
     'a refund of more than was paid',
@@ -166,7 +166,7 @@ export const corruptionsOut: readonly Corruption[] = [
     ({ open }) => [`UPDATE transaction SET amount = amount + 1 WHERE id = ${open}`],
   ],
   [
-    'a refund of what failed',
+    'a refund of a payment that failed',
     'refunds_stay_within',
     ({ original }) => [
       `UPDATE transaction SET status = 'failed', settled_amount = NULL WHERE id = ${original}`,
@@ -178,27 +178,27 @@ export const corruptionsOut: readonly Corruption[] = [
     ({ original }) => [`UPDATE transaction SET settled_amount = 2000 WHERE id = ${original}`],
   ],
   [
-    'a deposit that nobody was told of',
+    'a deposit that no event reports',
     'events_report_every_change',
     ({ paid }) => [untold('transaction_id', paid, 'deposit_completed')],
   ],
   [
-    'a payout whose beginning nobody was told of',
+    'a payout whose beginning no event reports',
     'events_report_every_change',
     ({ payouts }) => [untold('payout_id', payouts.completed, 'payout_processing')],
   ],
   [
-    'a payout that came back in silence',
+    'a payout that came back without an event',
     'events_report_every_change',
     ({ payouts }) => [untold('payout_id', payouts.back, 'payout_reversed')],
   ],
   [
-    'a payout that was cancelled in silence',
+    'a payout that was cancelled without an event',
     'events_report_every_change',
     ({ payouts }) => [untold('payout_id', payouts.cancelled, 'payout_cancelled')],
   ],
   [
-    'a payout that was told twice',
+    'a payout that two events report',
     'events_report_every_change',
     ({ payouts }) => [
       `INSERT INTO event (merchant_id, type, data, created_at) SELECT merchant_id, type, data, now()
@@ -206,12 +206,12 @@ export const corruptionsOut: readonly Corruption[] = [
     ],
   ],
   [
-    'a payout that another merchant was told of',
+    'a payout that an event reports to another merchant',
     'events_report_every_change',
     ({ payouts }) => [`UPDATE event SET merchant_id = 0 WHERE data->>'payout_id' = '${payouts.sent}'`],
   ],
   [
-    'a payout that nobody will ask about',
+    'a payout that the service never asks about',
     'statuses_agree_with_requests',
     ({ payouts }) => [`UPDATE operator_request SET next_check_at = NULL WHERE payout_id = ${payouts.sent}`],
   ],
@@ -226,7 +226,7 @@ export const corruptionsOut: readonly Corruption[] = [
     ({ payouts }) => [`UPDATE operator_request SET amount = amount + 1 WHERE payout_id = ${payouts.sent}`],
   ],
   [
-    'a payout that went to somebody else',
+    'a payout that went to another telephone',
     'statuses_agree_with_requests',
     ({ payouts }) => [
       `UPDATE operator_request SET phone = '+22370000099' WHERE payout_id = ${payouts.completed}`,
@@ -241,7 +241,7 @@ export const corruptionsOut: readonly Corruption[] = [
     ],
   ],
   [
-    'a payout under way that nobody was asked for',
+    'a payout under way that no operator was asked for',
     'statuses_agree_with_requests',
     ({ payouts }) => [`DELETE FROM operator_request WHERE payout_id = ${payouts.sent}`],
   ],
@@ -256,7 +256,7 @@ export const corruptionsOut: readonly Corruption[] = [
     ({ open }) => [`UPDATE operator_request SET kind = 'collect' WHERE transaction_id = ${open}`],
   ],
   [
-    'a payout that nobody approved',
+    'a payout that no person approved',
     'approvals_cover_what_is_paid',
     ({ payouts }) => [
       'ALTER TABLE payout DROP CONSTRAINT payout_approval',

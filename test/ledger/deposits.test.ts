@@ -93,7 +93,7 @@ describe('a deposit', () => {
     expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 500n, reserved: 1_000n })
   })
 
-  test('shares a call in order of arrival: what is covered leaves less for the next', async () => {
+  test('shares a call in order of arrival: each covered deposit leaves less for the next', async () => {
     const [a, b] = [await fundedMerchant(pool, 5_000n), await fundedMerchant(pool, 1_000n)]
     const answers = await depositMany(pool, [
       depositItem(a, { amount: 3_000n }),
@@ -158,7 +158,7 @@ describe('a deposit', () => {
   })
 })
 
-describe('many at once', () => {
+describe('many deposits at once', () => {
   test('60 callers over two processes and money for 20: exactly 20, and never below zero', async () => {
     const merchant = await fundedMerchant(pool, 20_000n)
     const stop = watchAvailable(db.owner, merchant.merchantId)
@@ -209,7 +209,7 @@ describe('many at once', () => {
     }
   })
 
-  test('40 with one reference: one is made, the others are duplicates', async () => {
+  test('40 deposits with one reference: one is made, the others are duplicates', async () => {
     const merchant = await fundedMerchant(pool, 100_000n)
     const answers = await Promise.all(
       Array.from({ length: 40 }, (_, n) =>
@@ -237,7 +237,7 @@ describe('many at once', () => {
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
   })
 
-  test('what a collection took the reference of leaves its money to the next, in another call', async () => {
+  test('a deposit that lost its reference to a collection leaves its money to the next call', async () => {
     const merchant = await fundedMerchant(pool, 1_000n)
     const collecting = await pool.connect()
     await collecting.query('BEGIN')
@@ -261,7 +261,7 @@ describe('a deposit ends', () => {
     return { merchant, id, held: () => balanceOf(pool, merchant.merchantId) }
   }
 
-  test('paid: what was set aside goes to the operator, once, however many say so', async () => {
+  test('paid: the money set aside goes to the operator once, for any number of answers', async () => {
     const { merchant, id, held } = await begun()
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) => settleDeposits(node(n), [{ id, to: 'success', watchMs: 60_000 }])),
@@ -301,8 +301,8 @@ describe('a deposit ends', () => {
 
   test.each([
     ['less: the rest is free again', 1_500n, 1_500n, ['release reserved > available 500']],
-    ['more: what was set aside, and no franc more', 9_999n, 2_000n, []],
-    ['nothing about it: what was asked for', null, 2_000n, []],
+    ['more: the money that was set aside, and no franc more', 9_999n, 2_000n, []],
+    ['no amount: the amount that was asked for', null, 2_000n, []],
   ])('with %s', async (_name, amount, settled, more) => {
     const { merchant, id, held } = await begun()
     await settleDeposits(pool, [{ id, to: 'success', amount }])
@@ -317,7 +317,7 @@ describe('a deposit ends', () => {
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
   })
 
-  test('as the first of several outcomes in one call; what is not there does not', async () => {
+  test('as the first of several outcomes in one call; an unknown deposit does not end', async () => {
     const { id, held } = await begun()
     const answers = await settleDeposits(pool, [
       { id, to: 'failed' },

@@ -113,7 +113,7 @@ describe('a person decides', () => {
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
   })
 
-  test('that it went back to the payer: the merchant has what was asked', async () => {
+  test('that it went back to the payer: the merchant keeps the requested amount', async () => {
     const { merchant, id } = await paid(7_000n)
     await decide(id, 'returned')
     expect(await moved(id)).toEqual([credit, excess, 'excess_return unallocated clearing_operator_a 2000'])
@@ -122,7 +122,7 @@ describe('a person decides', () => {
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
   })
 
-  test('without a reason, or about nothing: refused, with the field', async () => {
+  test('without a reason, or about no excess: refused, with the field', async () => {
     const { id } = await paid(7_000n)
     const given = { id: String((await exceptionOf(id))?.id), by: 'Awa', reason: ' ' }
     const decideAs = (raw: Parameters<typeof decideExcess>[2]) =>
@@ -136,7 +136,7 @@ describe('a person decides', () => {
     expect(await exceptionOf(id)).toMatchObject({ state: 'open' })
   })
 
-  test('what the merchant owes is paid of it', async () => {
+  test('that it is the merchant’s: a debt of the merchant is paid of it first', async () => {
     const { merchant, id } = await paid(7_000n)
     const { transactionId: other } = await openCollection(pool, merchant)
     await settleMany(pool, [{ id: other, to: 'success' }])
@@ -150,7 +150,7 @@ describe('a person decides', () => {
 })
 
 describe('the operator takes all of the payment back', () => {
-  test('while its excess waits: that goes back too, and nobody can decide about it any more', async () => {
+  test('while its excess waits: that goes back too, and no person can decide about it any more', async () => {
     const { merchant, id } = await paid(7_000n)
     expect(await reverseMany(pool, [id])).toMatchObject([{ moved: true, shortfall: 0n }])
     const back = [
@@ -183,7 +183,7 @@ describe('the operator takes all of the payment back', () => {
   })
 })
 
-test('an excess that was credited stays the merchant’s when refunds give back what was asked', async () => {
+test('an excess that was credited stays the merchant’s when refunds give the payment back', async () => {
   const { merchant, id } = await paid(7_000n)
   await decide(id, 'credited')
   const { transactionId } = await openDeposit(pool, merchant, { amount: 5_000n, refundOf: id })
@@ -217,7 +217,7 @@ describe('the proof finds', () => {
       `DELETE FROM ledger_entry WHERE origin = $1 AND step = 'excess_credit'`,
     ],
     [
-      'an exception that nobody knows of',
+      'an excess without its exception',
       `DELETE FROM settlement_exception WHERE 'transaction:' || transaction_id = $1`,
     ],
     [

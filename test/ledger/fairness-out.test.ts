@@ -37,7 +37,7 @@ async function underWay(): Promise<pg.PoolClient> {
   return client
 }
 
-test('who cancels a payout that is being begun waits, and hears that it has begun', async () => {
+test('a caller who cancels a payout that is being begun waits, and learns that it has begun', async () => {
   const id = await openPayout(pool, merchant)
   const first = await underWay()
   expect(await beginPayouts(first)).toMatchObject([{ payoutId: id }])
@@ -48,7 +48,7 @@ test('who cancels a payout that is being begun waits, and hears that it has begu
   expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
 })
 
-test('who begins payouts passes over one that is being cancelled, and waits for nobody', async () => {
+test('a process that begins payouts skips one that is being cancelled, and does not wait', async () => {
   const [cancelled, other] = [await openPayout(pool, merchant), await fundedMerchant(pool, 5_000n)]
   const id = await openPayout(pool, other)
   const first = await underWay()
@@ -59,7 +59,7 @@ test('who begins payouts passes over one that is being cancelled, and waits for 
   expect(await problemsOf(pool, merchant.merchantId, other.merchantId)).toEqual([])
 })
 
-test('what a merchant that is gone left due takes nobody’s turn', async () => {
+test('a due payout of a deactivated merchant takes no turn of another merchant', async () => {
   await openPayout(pool, merchant)
   const other = await fundedMerchant(pool, 5_000n)
   await pool.query(`UPDATE merchant SET status = 'inactive' WHERE id = $1`, [merchant.merchantId])
@@ -83,7 +83,7 @@ test('a refund that ends and the reversal of its collection wait in one order', 
 })
 
 test.each(['deposit', 'payout'] as const)(
-  'who brings the refusal of a send waits for who sends that %s again, and ends nothing',
+  'the refusal of a send waits for the process that sends the %s again, and ends nothing',
   async (subject) => {
     const isDeposit = subject === 'deposit'
     const id = isDeposit

@@ -73,7 +73,7 @@ test('requests take the identity of their rows', async () => {
     expect(await requestOf(identity)).toMatchObject({ state: 'sending' })
 })
 
-test('recipients take theirs from the seed and their places; a seed that was used gives others', async () => {
+test('recipients take theirs from the seed and their places; a used seed gives others', async () => {
   const seed = randomUUID()
   const make = async (): Promise<string[]> => {
     const recipients: Payee[] = [{}, { account: '+22370000002', provider: 'OperatorB' }]
@@ -171,7 +171,7 @@ describe('an orphan', () => {
     },
   )
 
-  test('is only added to, and what was done about it is written once', async () => {
+  test('is only added to, and the act of a person about it is written once', async () => {
     await recordOrphan(randomUUID())
     await expect(pool.query('DELETE FROM operator_orphan')).rejects.toThrow(/permission denied/)
     await expect(db.owner.query('DELETE FROM operator_orphan')).rejects.toThrow(/its rows are only added/)

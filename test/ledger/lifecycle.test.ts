@@ -93,7 +93,7 @@ describe('the trigger stops the owner too', () => {
   })
 })
 
-describe('what ended unpaid is revived', () => {
+describe('reviving a payment that ended unpaid', () => {
   const over = ['expired', 'failed', 'cancelled'] as const
   const cases = over.flatMap((from) =>
     (['initiate', 'query', 'service', 'callback'] as const).flatMap((source) =>
@@ -116,13 +116,13 @@ test.each([
   ['payment_method', `'OperatorD'`],
   ['transaction_type', `'deposit'`],
   ['refund_of_id', 'id'],
-])('what a transaction is about never changes: %s', async (column, value) => {
+])('the terms of a transaction never change: %s', async (column, value) => {
   const id = await insertWith('pending')
   const change = db.owner.query(`UPDATE transaction SET ${column} = ${value} WHERE id = $1`, [id])
   await expect(change).rejects.toMatchObject({ code: '23000' })
 })
 
-test('each move tells of itself once', async () => {
+test('each move writes one event', async () => {
   const other = await makeMerchant(db.database.pool)
   const { rows } = await db.owner.query<{ id: bigint }>(
     `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,

@@ -20,7 +20,7 @@ async function problems() {
   return verifyLedger(db.database.pool)
 }
 
-test('of 20 who pay at once by a link that is good once, one is asked', async () => {
+test('one of 20 payers at once of a link for one payment is asked', async () => {
   const link = await linked({ limit: 1 })
   const first = await db.owner.connect()
   await first.query('BEGIN')
@@ -36,7 +36,7 @@ test('of 20 who pay at once by a link that is good once, one is asked', async ()
   expect(await counts(link)).toEqual([0, 1, 'exhausted'])
 })
 
-test('of ten links that ask one telephone at once one does, and again once that is paid', async () => {
+test('one of ten links at once asks one telephone, and one more after that attempt is paid', async () => {
   const other = await makeMerchant(db.database.pool)
   const owners = [merchant, other]
   const links = await Promise.all(
@@ -69,7 +69,7 @@ test.each(['failed', 'cancelled', 'expired'])('an attempt that %s gives its plac
   expect((await pay(link)).outcome).toBe('closed')
 })
 
-test('late money counts, also beyond the limit; what is told twice counts once', async () => {
+test('late money counts, also beyond the limit; an outcome that comes twice counts once', async () => {
   const link = await linked({ limit: 1 })
   const late = (await pay(link)).id
   await settle(late, 'expired')
@@ -103,7 +103,7 @@ test('money that was given back was a use all the same', async () => {
   expect(await counts(link)).toEqual([1, 0, 'exhausted'])
 })
 
-test('an attempt keeps the amount that it began with; who saw another one hears so', async () => {
+test('an attempt keeps its first amount; a payer who saw another amount is refused', async () => {
   const link = await linked()
   const { id } = await pay(link)
   await db.owner.query('UPDATE payment_link SET amount = 7000 WHERE id = $1', [link])
@@ -117,7 +117,7 @@ test('an attempt keeps the amount that it began with; who saw another one hears 
   ).rejects.toThrow('transaction')
 })
 
-test('without an amount the payer says it', async () => {
+test('the payer of a link without an amount names it', async () => {
   const link = await linked({ amount: null })
   const [{ id }] = [await pay(link, 1_234)]
   await settle(id, 'success')
@@ -143,7 +143,7 @@ test('no payer pays a merchant that is not active, nor by a link that is not the
   expect(await eventTypes(db.database.pool, gone.merchantId)).toEqual([])
 })
 
-test('what the code says of a link, the statement says', async () => {
+test('the code and the SQL statement agree about the availability of a link', async () => {
   const now = new Date()
   // One attempt is young enough to occupy a place; the count of open attempts does not matter.
   const link = await linked()
@@ -190,7 +190,7 @@ test('an attempt holds its place for ten minutes; it may be paid after that, bey
   await db.owner.query('DELETE FROM sandbox_clock')
 })
 
-test('settled in any order and at once, no deadlock comes', async () => {
+test('attempts that are settled at once in any order never deadlock', async () => {
   const links = await Promise.all(Array.from({ length: 6 }, () => linked()))
   for (let round = 0; round < 6; round += 1) {
     // Each batch pays by all links; half of them the other way round.

@@ -41,7 +41,7 @@ const codeOf = (change: Promise<unknown>) =>
     ({ code }: { code: string }) => code,
   )
 
-describe('the lifecycle holds, whoever asks', () => {
+describe('the lifecycle holds for the verb and for the owner of the tables', () => {
   const { statuses } = payoutStates
   test.each(statuses.flatMap((from) => statuses.map((to) => [from, to] as const)))(
     '%s to %s',
@@ -95,18 +95,18 @@ describe('the lifecycle holds, whoever asks', () => {
     `reference = 'another'`,
     'merchant_id = merchant_id + 1',
     `send_at = now()`,
-    `maker = 'nobody'`,
+    `maker = 'another'`,
     `approval_digest = sha256('x')`,
     'approvals_required = 2',
     'maker_member_id = 1',
-  ])('what a payout is about never changes: %s', async (change) => {
+  ])('the terms of a payout never change: %s', async (change) => {
     const id = await insertWith('pending', 'pending')
     const changing = db.owner.query(`UPDATE payout SET ${change} WHERE id = $1`, [id])
     await expect(changing).rejects.toMatchObject({ code: '23000' })
   })
 })
 
-test('a payout is approved as what it is: each part of it counts', async () => {
+test('the digest that an approval names covers each part of the payout', async () => {
   const digest = async (change: string) => {
     const { rows } = await pool.query(
       `SELECT encode(payout_digest(merchant, method, phone, amount, reference, scheduled), 'hex') AS digest
@@ -129,7 +129,7 @@ test('a payout is approved as what it is: each part of it counts', async () => {
   expect(digests[0]).toMatch(/^[0-9a-f]{64}$/)
 })
 
-test('those of a merchant that is gone are cancelled together, once, and nobody else’s', async () => {
+test('all payouts of a deactivated merchant are cancelled, once, and no other merchant’s', async () => {
   const [gone, stays] = [await fundedMerchant(pool, 9_000n), await fundedMerchant(pool, 9_000n)]
   await db.owner.query('UPDATE merchant SET payouts_require_approval = true WHERE id = $1', [gone.merchantId])
   const far = { scheduledAt: new Date(Date.now() + 300 * 86_400_000) }

@@ -124,7 +124,7 @@ describe('a payout', () => {
     expect(answers.map(({ outcome }) => outcome)).toEqual(['made', 'halted'])
   })
 
-  test('shares a call in order of arrival: what is covered leaves less for the next', async () => {
+  test('shares a call in order of arrival: each covered payout leaves less for the next', async () => {
     const merchant = await fundedMerchant(pool, 5_000n)
     const items = [3_000n, 2_500n, 2_000n].map((amount) => payoutItem(merchant, { amount }))
     const outcomes = (await createPayouts(pool, items)).map(({ outcome }) => outcome)
@@ -233,7 +233,7 @@ describe('a payout begins', () => {
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
   })
 
-  test('a merchant’s many do not stand in the way of another’s one', async () => {
+  test('many payouts of a merchant do not delay the one payout of another', async () => {
     const [many, one] = [await fundedMerchant(pool, 50_000n), await fundedMerchant(pool, 5_000n)]
     for (let n = 0; n < 10; n += 1) await openPayout(pool, many)
     const late = await openPayout(pool, one)
@@ -303,7 +303,7 @@ describe('a payout ends', () => {
     ],
     ['more than asked', 'completed', 3_000n, ['post reserved > clearing_operator_a 2000'], 8_000n],
     ['refused', 'failed', null, ['void reserved > available 2000'], 10_000n],
-  ])('%s: once, however many say so', async (_name, to, amount, moves, available) => {
+  ])('%s: once, however many answers say so', async (_name, to, amount, moves, available) => {
     const { merchant, id, held } = await begun()
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) => settlePayouts(node(n), [{ id, to, amount, watchMs: 60_000 }])),

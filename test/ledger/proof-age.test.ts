@@ -48,7 +48,7 @@ test('five minutes without a proof raise an alarm each minute, and halt nothing'
   expect(await halts()).toEqual([])
 })
 
-test('half an hour without one halts payments out once, until the books are proven', async () => {
+test('half an hour without a proof halts payments out once, until the books are proven', async () => {
   await provenAgo(31)
   expect(await watch()).toEqual([overdue, halted])
   expect(await watch()).toEqual([overdue])
@@ -68,7 +68,7 @@ test('a proof that fails counts as none', async () => {
   expect(await halts()).toMatchObject([{ open: true }])
 })
 
-test('a halt for another reason stays, whichever came first', async () => {
+test('a halt for another reason stays, in either order', async () => {
   await provenAgo(31)
   await watch()
   expect(await haltPaymentsOut(db.owner, 'a person')).toBe(true)
@@ -98,7 +98,7 @@ test('books that were never proven are unproven since the process began', async 
   expect(await watch(30 * minute, 31 * minute)).toEqual([overdue, halted])
 })
 
-test('where it is switched off nothing is halted, and what was is lifted', async () => {
+test('where it is switched off nothing is halted, and an earlier halt is lifted', async () => {
   await provenAgo(5_000)
   await watch()
   expect(await watch(0)).toEqual([overdue, lifted])

@@ -121,7 +121,7 @@ async function perform(model: Model, step: Operation): Promise<void> {
   }
 }
 
-test('whatever is done in whatever order, the ledger agrees with a tiny model', async () => {
+test('the ledger agrees with a tiny model after random acts in random order', async () => {
   const seed = Number(process.env.SEED ?? Date.now() % 1_000_000_000)
   process.stdout.write(`ledger property: SEED=${seed}\n`)
   const property = fc.asyncProperty(fc.array(operation, { minLength: 1, maxLength: 25 }), async (steps) => {

@@ -61,7 +61,7 @@ async function recovered({ merchantId }: SignedInMerchant): Promise<bigint[]> {
   return rows.map(({ amount }) => amount)
 }
 
-test('what a merchant owes is taken from whatever comes, at once, and no franc more', async () => {
+test('a debt is taken at once from all money that comes in, and no franc more', async () => {
   const { merchant } = await debtor()
   await collection(merchant, 2_000n)
   expect(await holdingsOf(merchant)).toEqual([0n, 5_000n, 3_000n])
@@ -75,7 +75,7 @@ test('what a merchant owes is taken from whatever comes, at once, and no franc m
   expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
 })
 
-test('while it owes, nothing is covered', async () => {
+test('the balance of a merchant that owes covers no payment out', async () => {
   const { merchant } = await debtor()
   await fund(merchant, 4_999n)
   expect(await depositMany(pool, [depositItem(merchant)])).toMatchObject([{ outcome: 'short' }])
@@ -83,7 +83,7 @@ test('while it owes, nothing is covered', async () => {
   expect(await holdingsOf(merchant)).toEqual([0n, 5_000n, 1n])
 })
 
-test('a payout that has not begun waits until it is paid, and enqueues nothing meanwhile', async () => {
+test('a payout that has not begun waits until the debt is paid, and enqueues no job', async () => {
   // The payouts of other tests are begun first.
   await beginPayouts(pool)
   const { merchant, payout } = await debtor()
@@ -98,7 +98,7 @@ test('a payout that has not begun waits until it is paid, and enqueues nothing m
   expect(await beginPayouts(pool)).toMatchObject([{ outcome: 'begun', payoutId: payout }])
 })
 
-test('money that comes free pays it too: cancelled, refused, paid less, taken back again', async () => {
+test('money that comes free pays the debt too: cancelled, refused, paid less, taken back again', async () => {
   const cancelled = await debtor()
   await cancelPayout(pool, cancelled.merchant, cancelled.payout)
   expect(await holdingsOf(cancelled.merchant)).toEqual([0n, 0n, 0n])
@@ -121,7 +121,7 @@ test('money that comes free pays it too: cancelled, refused, paid less, taken ba
   expect(await problemsOf(pool, refused.merchantId, ...ids)).toEqual([])
 })
 
-test('several that owe, in one statement: each pays its own', async () => {
+test('several merchants that owe, in one statement: each pays its own debt', async () => {
   const debtors = [await debtor(), await debtor(), await debtor()]
   const open = await Promise.all(
     debtors.flatMap(({ merchant }) =>
@@ -135,7 +135,7 @@ test('several that owe, in one statement: each pays its own', async () => {
   for (const { merchant } of debtors) expect(await holdingsOf(merchant)).toEqual([2_000n, 5_000n, 0n])
 })
 
-test('the audit sums it from its point on, and misses no franc of it', async () => {
+test('the audit sums the debt from its point on, and misses no franc of it', async () => {
   const { merchant } = await debtor()
   const proof = () => proveRecent(db.database)
   for (let n = 0; n < 4; n += 1) expect((await proof())?.problems).toEqual([])

@@ -46,7 +46,7 @@ test('10 parallel refunds of 60 %: one is made, the others find too little left'
   expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
 })
 
-test('in one call the first of a collection is judged, the others only by another call', async () => {
+test('in one call only the first refund of a collection is judged, the others by another call', async () => {
   const { merchant, original } = await paid()
   const refunds = [11_000n, 6_000n, 3_000n, 4_000n].map((amount) =>
     depositItem(merchant, { refundOf: original, amount }),
@@ -57,7 +57,7 @@ test('in one call the first of a collection is judged, the others only by anothe
   expect((await depositMany(pool, refunds.slice(3))).map(({ outcome }) => outcome)).toEqual(['too_large'])
 })
 
-test('only what was paid, of the same merchant, and is not given back is refundable', async () => {
+test('only a paid collection of the same merchant that is not given back is refundable', async () => {
   const { merchant, original } = await paid()
   const { original: foreign } = await paid()
   const { transactionId: open } = await openCollection(pool, merchant)
@@ -79,7 +79,7 @@ test('a small rest can be given back, a deposit of its size cannot be made', asy
   await expect(stopped).rejects.toMatchObject({ constraint: 'transaction_amount' })
 })
 
-test('what refunds gave back wholly is reversed, by the one that completes it, once', async () => {
+test('a payment that refunds gave back wholly is reversed once, by the completing refund', async () => {
   const { merchant, original } = await paid()
   const refunds = []
   for (const amount of [6_000n, 4_000n])
@@ -116,7 +116,7 @@ test('what refunds gave back wholly is reversed, by the one that completes it, o
   expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
 })
 
-test('both halves that end in one call, and in two at once, reverse it once', async () => {
+test('two halves that end in one call, or in two calls at once, reverse the payment once', async () => {
   for (const together of [true, false]) {
     const { merchant, original } = await paid()
     const halves = await Promise.all(
@@ -149,7 +149,7 @@ test('a refund that failed, paid less or came back leaves that much to give', as
   expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
 })
 
-test('what refunds had given back, the operator takes back as well: once, and its status stays', async () => {
+test('an operator reverses a payment that refunds gave back: once, and its status stays', async () => {
   const { merchant, original } = await paid()
   const { transactionId: id } = await openDeposit(pool, merchant, { refundOf: original, amount: 10_000n })
   await settleDeposits(pool, [{ id, to: 'success' }])

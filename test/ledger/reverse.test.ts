@@ -43,7 +43,7 @@ test('the money goes back the way that it came, with one event, once', async () 
   expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
 })
 
-test('what the merchant has spent becomes its debt, never a balance below zero', async () => {
+test('money that the merchant has spent becomes its debt, never a balance below zero', async () => {
   const merchant = await makeMerchant(pool)
   const id = await paid(merchant)
   await spend(merchant, 4_000n)
@@ -62,7 +62,7 @@ test('what the merchant has spent becomes its debt, never a balance below zero',
   expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
 })
 
-test('several of one merchant in a call share what is there, the oldest first', async () => {
+test('several reversals of one merchant in a call share its balance, the oldest first', async () => {
   const merchant = await makeMerchant(pool)
   const ids = [await paid(merchant), await paid(merchant), await paid(merchant)]
   await spend(merchant, 8_000n)
@@ -72,14 +72,14 @@ test('several of one merchant in a call share what is there, the oldest first', 
   expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
 })
 
-test('twice in one call moves once', async () => {
+test('a payment that is twice in one call moves once', async () => {
   const merchant = await makeMerchant(pool)
   const id = await paid(merchant)
   expect((await reverseMany(pool, [id, id])).map(({ moved }) => moved)).toEqual([true, false])
   expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: 0n, reserved: 0n })
 })
 
-test('only what is paid is reversed, and only on the operator’s own answer', async () => {
+test('only a paid payment is reversed, and only on the operator’s own answer', async () => {
   const merchant = await makeMerchant(pool)
   for (const to of ['pending', 'failed', 'expired', 'cancelled']) {
     const { transactionId } = await openCollection(pool, merchant)

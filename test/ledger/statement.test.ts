@@ -135,7 +135,7 @@ test('entries are those of the cause and of the merchant, oldest first', async (
 type Verb = 'deposit_many' | 'create_payouts' | 'begin_payouts'
 
 test.each<Verb>(['deposit_many', 'create_payouts', 'begin_payouts'])(
-  'what %s reserves once it has the balance comes after what was paid in meanwhile',
+  'the reservation of %s that waited for the balance comes after a credit made meanwhile',
   async (verb) => {
     const { pool } = database.database
     const both = [await fundedMerchant(pool, 1_000n), await makeMerchant(pool)] as const
@@ -173,7 +173,7 @@ test.each<Verb>(['deposit_many', 'create_payouts', 'begin_payouts'])(
   },
 )
 
-test('what is taken back of a balance comes after what it waited for', async () => {
+test('money that is taken back comes after the entries that it waited for', async () => {
   const { pool } = database.database
   const both = [await makeMerchant(pool), await makeMerchant(pool)] as const
   const [{ merchantId: held }, { merchantId }] = both

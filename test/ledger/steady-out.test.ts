@@ -86,7 +86,7 @@ test.each(['that were never analysed', 'that were analysed nearly empty'])(
   },
 )
 
-test('that something is due is told by the first of many', async () => {
+test('the first due payout of many shows that work is due', async () => {
   const client = await db.database.pool.connect()
   await db.owner.query(
     `INSERT INTO payout (merchant_id, payment_method, destination_phone, amount, status, reference,

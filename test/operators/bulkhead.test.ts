@@ -28,7 +28,7 @@ describe('a lane', () => {
     expect(await bulkhead.enter(call())).toBeNull()
   })
 
-  test('who waits leaves half a second before its deadline', async () => {
+  test('a waiting call leaves half a second before its deadline', async () => {
     const bulkhead = createBulkhead(1, 5)
     await bulkhead.enter(call())
     const waiting = bulkhead.enter(call({ ms: 2_000 }))
@@ -38,7 +38,7 @@ describe('a lane', () => {
     expect(await bulkhead.enter(call())).toBeNull()
   })
 
-  test('who gives up leaves its place in the queue', async () => {
+  test('a call that gives up leaves its place in the queue', async () => {
     const bulkhead = createBulkhead(1, 1)
     await bulkhead.enter(call())
     const abort = new AbortController()
@@ -48,7 +48,7 @@ describe('a lane', () => {
     expect(bulkhead.hasRoom).toBe(true)
   })
 
-  test('closing sends everyone away', async () => {
+  test('closing turns all waiting calls away', async () => {
     const bulkhead = createBulkhead(1, 1)
     await bulkhead.enter(call())
     const waiting = bulkhead.enter(call())

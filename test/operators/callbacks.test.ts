@@ -91,7 +91,7 @@ describe('a callback of the standard', () => {
     expect(callback(altered, { 'x-content-hash': digest })).toEqual({ kind: 'rejected', why: 'digest' })
   })
 
-  test('that comes again has the same key, one that says something else has another', () => {
+  test('that comes again has the same key, and another with other content has another key', () => {
     const key = (body: unknown) => {
       const hint = callback(body, { 'x-date': new Date().toISOString() })
       return hint.kind === 'hint' ? hint.dedupeKey : null
@@ -214,7 +214,7 @@ describe('a webhook of the checkout protocol', () => {
     })
   })
 
-  test('of other kinds is ignored, and what makes no sense is rejected', () => {
+  test('of other kinds is ignored, and an unreadable one is rejected', () => {
     expect(webhook({ id: 'EV_3', type: 'b2b.payment_received', data: {} })).toEqual({
       kind: 'ignored',
       eventType: 'b2b.payment_received',

@@ -97,7 +97,7 @@ test('a session that we end is cancelled, also where only our reference is known
   expect(await driver.cancel?.(newHandle(), call())).toBe('unknown')
 })
 
-test('a payer whom nobody names may be anyone', async () => {
+test('a session that names no payer may be paid by any payer', async () => {
   const { sim, driver } = await simulated({ payerField: null })
   const taken = handleOf(await driver.collect(asked(number('01')), call()))
   await sim.advance(10_000)
@@ -138,7 +138,7 @@ test('a resend leaves one open session and expires its orphans', async () => {
   ])
 })
 
-test('a resend of what was paid meanwhile is settled', async () => {
+test('a resend of a session that was paid meanwhile is settled', async () => {
   const { sim, driver } = await simulated()
   const request = asked(number('00'))
   await driver.collect(request, call())
@@ -147,7 +147,7 @@ test('a resend of what was paid meanwhile is settled', async () => {
   expect(again).toMatchObject({ kind: 'settled', evidence: { amount: 5_000n, source: 'query' } })
 })
 
-test('a resend of what never arrived makes the session', async () => {
+test('a resend of a call that never arrived makes the session', async () => {
   const { driver } = await simulated()
   expect(await driver.collect(asked(number('09'), newHandle(), 2), call())).toMatchObject({
     kind: 'accepted',
@@ -269,7 +269,7 @@ test('the statement of a day has every movement and joins its opening to its clo
   expect((statement.opening ?? 0n) + moved).toBe(statement.closing)
 })
 
-test('health is what the balance says', async () => {
+test('the answer about the balance decides the health', async () => {
   const { sim, driver } = await simulated()
   expect(await driver.health(call())).toMatchObject({ status: 'available' })
   await sim.outage('OperatorB', '5xx')

@@ -139,14 +139,14 @@ describe('a circuit', () => {
     expect(made.closed).toBe(true)
   })
 
-  test('what says nothing does not interrupt a row of failures', async () => {
+  test('an outcome that says nothing does not interrupt a row of failures', async () => {
     const { made, report } = circuit([])
     for (let count = 0; count < 5; count++)
       await report({ kind: 'not_sent', cause: 'rate_limited' }, unhealthy)
     expect(made.closed).toBe(false)
   })
 
-  test('five leave for an operator that says nothing; the sixth waits for its first word', async () => {
+  test('five calls leave for a silent operator; the sixth waits for its first answer', async () => {
     const { enter } = circuit([])
     const passes = await Promise.all(Array.from({ length: 5 }, () => enter()))
     const more = Array.from({ length: 7 }, () => enter())
@@ -169,7 +169,7 @@ describe('a circuit', () => {
     expect(left).toEqual([0, 1, 2, 3, 4, 5, 6])
   })
 
-  test('who waits for a word leaves at its deadline, or when the circuit opens', async () => {
+  test('a call that waits for the first answer leaves at its deadline, or at an opening', async () => {
     const { made, enter } = circuit([])
     const passes = await Promise.all(Array.from({ length: 5 }, () => enter()))
     const late = made.enter(call({ ms: 2_000 }))
@@ -180,7 +180,7 @@ describe('a circuit', () => {
     expect(await held).toMatchObject({ cause: 'circuit_open' })
   })
 
-  test('who waited so long that no answer would come in time is not sent', async () => {
+  test('a call that waited so long that no answer would come in time is not sent', async () => {
     const { made, enter } = circuit([])
     const passes = await Promise.all(Array.from({ length: 5 }, () => enter(10_000)))
     const burst = Array.from({ length: 40 }, () => made.enter(call({ ms: 10_000 })))
@@ -193,7 +193,7 @@ describe('a circuit', () => {
     expect(made.closed).toBe(true)
   })
 
-  test('closes by a good probe alone, whatever is reported while it is open', async () => {
+  test('closes by a good probe alone, and by no outcome that is reported while it is open', async () => {
     const { made, log, enter, trip } = circuit([true])
     const [slow, quick] = [await enter(), await enter()]
     quick.report(healthy)
@@ -207,7 +207,7 @@ describe('a circuit', () => {
     expect(made.closed).toBe(true)
   })
 
-  test('what was begun before an opening says nothing after the probe', async () => {
+  test('a call that began before an opening says nothing after the probe', async () => {
     const { made, enter, report, trip } = circuit([true])
     const slow = await enter()
     await report(healthy)

@@ -220,7 +220,7 @@ describe.each(protocols)('$name', ({ make, settledWith, refusals, floatEmpty }) 
   )
 
   // Rules 1 and 6, against an operator that says anything.
-  test('no answer whatever makes a method throw, or leave its origin', async () => {
+  test('no random answer makes a method throw, or leave its origin', async () => {
     const { driver, script } = await played(settled)
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(200, 201, 202, 400, 401, 404), anyAnswer, async (status, body) => {

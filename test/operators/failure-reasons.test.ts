@@ -13,7 +13,7 @@ test('there are 28 reasons, each with a whole sentence in French and in English'
   }
 })
 
-test('a person at the till is never told what only the platform can cure', () => {
+test('the message for a person at the till never names a fault that only the platform can cure', () => {
   for (const reason of ['FLOAT_INSUFFICIENT', 'PLATFORM_LIMIT_REACHED', 'CREDENTIALS_REJECTED'] as const) {
     expect(failureReasons[reason].messageEn).toBe('The service is temporarily unavailable.')
   }

@@ -155,7 +155,7 @@ test.each(['mandateProblem', 'constructor', 'quoteHasExpired'])(
 )
 
 test.each(['internal', 'serviceUnavailable'])(
-  'an error of category %s is no refusal, whatever its status',
+  'an error of category %s is no refusal, under any status',
   async (errorCategory) => {
     const { driver } = await played(reply(400, { errorCategory, errorCode: 'genericError' }))
     expect(await driver.collect(asked('+22370000001'), call())).toMatchObject({ kind: 'unknown' })
@@ -163,7 +163,7 @@ test.each(['internal', 'serviceUnavailable'])(
 )
 
 test.each(['Frozen', 'constructor'])(
-  'the status %s, which nobody mapped, is pending',
+  'the status %s, which the map does not have, is pending',
   async (transactionStatus) => {
     const transaction = { transactionReference: 'R1', transactionStatus, amount: '5000', currency: 'XOF' }
     const { driver } = await played((response, seen) =>

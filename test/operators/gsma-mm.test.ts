@@ -98,7 +98,7 @@ test.each([
   },
 )
 
-test('a prompt that nobody answers ends as a timeout', async () => {
+test('a prompt that the payer does not answer ends as a timeout', async () => {
   const { sim, driver } = await simulated('C')
   const request = asked(number('10', '01'))
   const taken = await driver.collect(request, call())
@@ -183,7 +183,7 @@ test('an unanswered prompt is cancelled, a settled one is not', async () => {
   expect(await driver.cancel?.(newHandle(), call())).toBe('unknown')
 })
 
-test('balance, health and the owner of a number', async () => {
+test('balance, health and the owner of a number are read', async () => {
   const { driver } = await simulated()
   expect(await driver.balance(call())).toMatchObject({
     kind: 'ok',

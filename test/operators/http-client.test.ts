@@ -98,7 +98,7 @@ test('with less than 500 ms left nothing is sent', async () => {
   expect(seen).toHaveLength(0)
 })
 
-test('what the caller gave up is not sent when it waits, and lost when it is under way', async () => {
+test('a call that its caller gave up is not sent if it waits, and lost if it is under way', async () => {
   const { url, seen } = await scriptedOperator(() => abort.abort())
   const abort = new AbortController()
   expect(await client(url).send(post(url), call({ signal: abort.signal }))).toEqual({
@@ -111,7 +111,7 @@ test('what the caller gave up is not sent when it waits, and lost when it is und
   expect(seen).toHaveLength(1)
 })
 
-test('closing the client ends what is under way as lost', async () => {
+test('closing the client ends the calls under way as lost', async () => {
   const arrived = Promise.withResolvers<void>()
   const { url } = await scriptedOperator(() => arrived.resolve())
   const http = client(url)
@@ -162,7 +162,7 @@ test('a failed exchange is recorded with its error and no status', async () => {
   ])
 })
 
-test('background work leaves half of what may go at once to those whom a customer waits for', async () => {
+test('background work leaves half of the burst to calls that a customer waits for', async () => {
   const { url } = await scriptedOperator(reply(200, {}))
   const http = client(url, 2)
   const order: string[] = []

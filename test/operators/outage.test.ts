@@ -119,7 +119,7 @@ async function countingSimulator() {
 }
 
 test.each(['refuse', 'hang', '5xx'] as const)(
-  'dead (%s) under load: five money calls, no payment as probe, the other at its pace; back by one probe',
+  'an operator dead (%s) under load: five money calls, no payment as probe; back by one probe',
   async (mode) => {
     const [unhealthy, healthy] = await Promise.all([countingSimulator(), simulator()])
     const stage = pair(gsmaSettings(unhealthy.url, 'A'), gsmaSettings(healthy.url, 'C'))
@@ -143,7 +143,7 @@ test.each(['refuse', 'hang', '5xx'] as const)(
   },
 )
 
-test('dead for payments and well by its own word: five in a minute, then ever fewer', async () => {
+test('an operator dead for payments, well by its own word: five calls a minute, then fewer', async () => {
   const left: number[] = []
   const { url } = await scriptedOperator((response, seen) => {
     if (seen.method !== 'POST') return reply(200, { serviceStatus: 'available' })(response, seen)

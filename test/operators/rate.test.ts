@@ -17,7 +17,7 @@ function takers(perSecond: number) {
   return { take, order, pass: (ms: number) => vi.advanceTimersByTimeAsync(ms) }
 }
 
-test('whoever a customer waits for goes before all background work that came earlier', async () => {
+test('a call that a customer waits for goes before all background work that came earlier', async () => {
   const { take, order, pass } = takers(10)
   for (let n = 0; n < 40; n += 1) void take(`b${n}`, 'background')
   for (let n = 0; n < 12; n += 1) void take(`i${n}`, 'interactive')
@@ -33,7 +33,7 @@ test('whoever a customer waits for goes before all background work that came ear
   expect(order.slice(22)).toEqual(['b10', 'b11', 'b12'])
 })
 
-test('who cannot have a turn in time hears so at once, who is overtaken when its time is over', async () => {
+test('a call too late for a turn is refused at once, an overtaken one when its time is over', async () => {
   const { take, order, pass } = takers(10)
   for (let n = 0; n < 10; n += 1) void take('', 'background')
   void take('soon', 'background', 700)

@@ -141,7 +141,7 @@ test('being asked to slow down closes nothing', async () => {
   expect(operator.availability('collect')).toBe('operational')
 })
 
-test('a full lane turns calls away, who waits keeps its deadline, and batches do not fill it', async () => {
+test('a full lane turns calls away, waiting calls keep their deadline, batches do not fill it', async () => {
   const { state, operator, count } = await unhealthyOperator()
   state.create = 'hangs'
   const batch = Array.from({ length: 2 }, () =>
@@ -164,7 +164,7 @@ test('a full lane turns calls away, who waits keeps its deadline, and batches do
   expect(count('POST', '/merchantpay')).toBe(5)
 })
 
-test('an opening circuit turns away at once who comes and who waits', async () => {
+test('an opening circuit turns away new and waiting calls at once', async () => {
   const { state, operator, count } = await unhealthyOperator()
   const background = () => operator.collect(collectRequest(), call({ priority: 'background' }))
   state.create = 'hangs'

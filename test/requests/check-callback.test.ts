@@ -50,7 +50,7 @@ async function crossing(says: CallbackHint['says'], answer: QueryOutcome): Promi
   return opened
 }
 
-test('taken back while it is noted as paid: the operator is asked, and it is reversed', async () => {
+test('a payment taken back while it is noted as paid is asked about, and reversed', async () => {
   const opened = await crossing('reversed', answers.settled)
   expect(await stands(opened)).toMatchObject({ status: 'success', nextS: expect.any(Number) })
   expect((await ask(opened, answers.reversed)).status).toBe('reversed')
@@ -58,7 +58,7 @@ test('taken back while it is noted as paid: the operator is asked, and it is rev
   expect(await credited()).toBe(0n)
 })
 
-test('paid while it is noted as refused: the operator is asked, and it is late', async () => {
+test('a payment paid while it is noted as refused is asked about, and late', async () => {
   const opened = await crossing('settled', answers.refused)
   expect(await stands(opened)).toMatchObject({ status: 'failed', nextS: expect.any(Number) })
   expect((await ask(opened, answers.settled)).status).toBe('success')
@@ -69,7 +69,7 @@ test('paid while it is noted as refused: the operator is asked, and it is late',
 test.each([
   ['settled', answers.settled],
   ['refused', answers.refused],
-] as const)('a callback that says what was answered (%s) asks no more', async (says, answer) => {
+] as const)('a callback that agrees with the answer (%s) causes no question', async (says, answer) => {
   expect(await stands(await crossing(says, answer))).toMatchObject({ nextS: null })
 })
 
@@ -111,7 +111,7 @@ test('a callback that overtakes a note that waits is not forgotten', async () =>
 })
 
 test.each(['reversed', 'settled', 'unreachable', 'refused'] as const)(
-  'what is reversed is asked about once for a callback, whatever is answered (%s)',
+  'a reversed payment is asked about once for a callback, for any answer (%s)',
   async (kind) => {
     const opened = await accepted()
     await ask(opened, answers.settled)

@@ -66,7 +66,7 @@ describe('after the end', () => {
     ['unreachable', seconds(2, 8)],
     // Still open at the operator: it may yet be paid.
     ['pending', seconds(3_600)],
-  ] as const)('a callback about what failed leads to a question: %s', async (kind, nextS) => {
+  ] as const)('a callback about a failed payment leads to a question: %s', async (kind, nextS) => {
     const opened = await accepted()
     await ask(opened, answers.refused)
     await scripted.db.owner.query('UPDATE operator_request SET next_check_at = service_now() WHERE id = $1', [
@@ -77,7 +77,7 @@ describe('after the end', () => {
     expect(script.sent).toEqual([])
   })
 
-  test('what failed and is still open at the operator is asked about hourly, for a week', async () => {
+  test('a failed payment that is still open at the operator is asked about hourly, for a week', async () => {
     const opened = await accepted()
     await ask(opened, answers.refused)
     await scripted.db.owner.query('UPDATE operator_request SET next_check_at = service_now() WHERE id = $1', [
@@ -97,7 +97,7 @@ describe('after the end', () => {
     expect(await stands(opened)).toMatchObject({ status: 'failed', state: 'refused', nextS: null })
   })
 
-  test('and where the operator proves that it was paid, the money is credited', async () => {
+  test('a failed payment that the operator proves paid is credited', async () => {
     const opened = await accepted()
     await ask(opened, answers.refused)
     await scripted.db.owner.query('UPDATE operator_request SET next_check_at = service_now() WHERE id = $1', [

@@ -83,7 +83,7 @@ test('a payment that was taken back is reversed, once, and asked about no more',
 test.each([
   [0, 'payment_pending payment_received payment_reversed'],
   [day + minute, 'payment_pending payment_received payment_reversed'],
-])('paid and taken back before anybody asked (after %d ms): both are told', async (ageMs, told) => {
+])('a payment paid and taken back before a question (after %d ms) has both events', async (ageMs, told) => {
   const opened = await accepted(ageMs)
   expect((await ask(opened, answers.reversed)).status).toBe('reversed')
   expect((await eventTypes(scripted.pool, scripted.merchant.merchantId)).join(' ')).toBe(told)
@@ -99,7 +99,7 @@ test.each(['pending', 'absent', 'refused'] as const)('%s after the payment chang
   expect(script.sent).toEqual([])
 })
 
-test('paid and taken back before anybody asked: who dies between the two leaves the second due', async () => {
+test('a process that dies between the payment and its reversal leaves the second due', async () => {
   const opened = await accepted()
   const second = killSecondCommit()
   await expect(ask(opened, answers.reversed)).rejects.toThrow('killed')
@@ -110,7 +110,7 @@ test('paid and taken back before anybody asked: who dies between the two leaves 
   expect(await credited()).toBe(0n)
 })
 
-test('taken back, heard by one that died while an older answer settled it: it is due again', async () => {
+test('a reversal that a dead process heard while an older answer settled the payment is due', async () => {
   const opened = await accepted()
   const older = await claim(opened)
   await makeDue(opened)

@@ -109,7 +109,7 @@ describe('an unknown outcome', () => {
   })
 })
 
-describe('what never left', () => {
+describe('a send that never left', () => {
   async function unsent(ageMs: number): Promise<Opened> {
     const opened = await fresh()
     script.collect = [says.notSent]
@@ -137,7 +137,7 @@ describe('what never left', () => {
     expect(script.asked).toBe(0)
   })
 
-  test('a process that stalled with what it knew never fails what another has sent', async () => {
+  test('a process that stalled with old knowledge never fails a payment that another has sent', async () => {
     const opened = await unsent(10 * second)
     const stale = await claim(opened)
     await lowerFence(opened)
@@ -163,7 +163,7 @@ describe('what never left', () => {
     expect(script.sent).toEqual([])
   })
 
-  test('two that want to send it again: one does', async () => {
+  test('of two processes that want to send it again, one does', async () => {
     const opened = await unsent(10 * second)
     const [a, b] = [await claim(opened), await claim(opened)]
     script.collect = [says.accepted]

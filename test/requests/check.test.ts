@@ -105,7 +105,7 @@ describe('the first answer', () => {
     expect(told).toMatchObject({ reason: 'PAYER_DECLINED', words: expect.stringMatching(/\w+/) })
   })
 
-  test('our correlation id stays, whatever the operator answers', async () => {
+  test('our correlation id stays, for every answer of the operator', async () => {
     const opened = await fresh()
     script.collect = [says.accepted]
     await sendRequest(scripted.services, opened.request, 'interactive', deadlineIn(10_000))
@@ -123,7 +123,7 @@ describe('the first answer', () => {
   })
 })
 
-describe('asking about what was accepted', () => {
+describe('asking about an accepted collection', () => {
   test.each<[kind: keyof typeof answers, age: number, status: string, state: string, nextS: unknown]>([
     ['pending', 10 * second, 'pending', 'accepted', seconds(60)],
     ['pending', 2 * minute, 'pending', 'accepted', seconds(30)],

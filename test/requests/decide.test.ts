@@ -299,7 +299,7 @@ const situations = kinds.flatMap((subject) =>
   ),
 )
 
-describe('what is done', () => {
+describe('the action that is decided', () => {
   test('after a question, in every case', () => {
     const cases = situations.flatMap(({ words, of }) =>
       Object.entries(answers)
@@ -386,7 +386,7 @@ test('the last question that an operator allows is kept for the end of a collect
   expect(action).toMatchObject({ do: 'record', handle: { pollsLeft: 1 }, nextCheckMs: day - 5 * second })
 })
 
-test('an outcome names the send, or the question, that it tells of', () => {
+test('an outcome names the send, or the question, that it answers', () => {
   const it = like('deposit', { attempt: 3, checkCount: 4 })
   expect(decideSent(it, firstAnswers.refused).action).toMatchObject({ finalOutcome: { attempt: 3 } })
   expect(decideAsked(it, settled).action).toMatchObject({ finalOutcome: { question: 4, watchMs: null } })

@@ -39,7 +39,7 @@ const returned = '20000 + 0'
 const lastEvent = async ({ merchantId }: Disbursement) => (await eventTypes(scripted.pool, merchantId)).at(-1)
 
 describe.each(kinds)('the first answer to a %s', (subject) => {
-  test('settled: paid once, from what was set aside', async () => {
+  test('settled: paid once, from the money set aside', async () => {
     const it = await begun(subject)
     const sent = await send(it, says.settled)
     expect(sent).toMatchObject({ status: succeeds[subject], reached: true, refusal: null })
@@ -90,7 +90,7 @@ describe.each(kinds)('the first answer to a %s', (subject) => {
     expect(await complaints(it)).toEqual([])
   })
 
-  test('more was paid: what was set aside leaves, and an alarm is raised', async () => {
+  test('more was paid: the money set aside leaves, and an alarm is raised', async () => {
     const it = await begun(subject)
     const much = { ...says.settled, evidence: { ...evidence, amount: 5_001n } }
     expect(await errorsDuring(() => send(it, much))).toEqual(['alarm: an operator paid out too much'])
@@ -147,7 +147,7 @@ describe.each(kinds)('a %s in doubt', (subject) => {
     return it
   }
 
-  test('of which the operator has no record is sent again behind its fence, whatever its age', async () => {
+  test('of which the operator has no record is sent again behind its fence, at any age', async () => {
     const it = await doubtful(30 * day)
     await turn(it, { query: [answers.absent] })
     expect(await stateOf(it)).toMatchObject({ state: 'doubt', attempt: 1, held: untouched })
@@ -203,7 +203,7 @@ describe.each(kinds)('a %s in doubt', (subject) => {
     ['was not sent again and has no record of', says.unknown, answers.absent],
     ['says nothing readable of', says.accepted, { kind: 'unreachable', cause: 'unreadable' }],
     ['is never reached again about', says.unknown, answers.unreachable],
-  ] as const)('that its operator %s: after a day somebody is called', async (_what, said, answer) => {
+  ] as const)('that its operator %s: after a day an alarm is raised', async (_what, said, answer) => {
     script.idempotent = false
     const it = await begun(subject)
     await send(it, said)
@@ -333,7 +333,7 @@ describe('our float at the operator is empty', () => {
 
   test.each([
     ['never sent', undefined],
-    ['of which nobody knew', says.unknown],
+    ['with an unknown first answer', says.unknown],
   ])('a deposit %s, and of which its operator has no record, fails at once', async (_what, first) => {
     const it = await lostThenTurnedAway('deposit', first)
     expect(await stateOf(it)).toMatchObject({

@@ -69,7 +69,7 @@ describe.each(kinds)('a %s that was paid', (subject) => {
     expect(await complaints(it)).toEqual([])
   })
 
-  test('and given back before anybody asked: both happened, in this order', async () => {
+  test('and given back before a question: both happened, in this order', async () => {
     const it = await begun(subject)
     await send(it, says.accepted)
     await turn(it, { query: [answers.reversed] })
@@ -81,7 +81,7 @@ describe.each(kinds)('a %s that was paid', (subject) => {
     expect(await complaints(it)).toEqual([])
   })
 
-  test('and given back before anybody asked: who dies between the two leaves the second due', async () => {
+  test('and given back before a question: a process that dies between leaves the second due', async () => {
     const it = await begun(subject)
     await send(it, says.accepted)
     const second = killSecondCommit()
@@ -188,7 +188,7 @@ describe.each(kinds)('a %s that failed, and that its operator paid all the same'
   )
 })
 
-test('a refund that comes back frees its money; what it refunded stays reversed', async () => {
+test('a refund that comes back frees its money; the payment that it refunded stays reversed', async () => {
   const merchant = await fundedMerchant(scripted.pool, 20_000n)
   const paid = await openCollection(scripted.pool, merchant, { amount: 5_000n })
   await settleMany(scripted.pool, [{ id: paid.transactionId, to: 'success' }])

@@ -94,7 +94,7 @@ describe.each(kinds)('a %s that was sent again, and taken, while its first sende
     expect(await Promise.all(both)).toMatchObject([{ moved: false }, { moved: true, status: success }])
   })
 
-  test('given up by who has the right to, and says so too late: it waits all the same', async () => {
+  test('given up too late by the process with the right to: it waits all the same', async () => {
     const it = await begun(subject)
     await send(it, says.notSent)
     await scripted.clock.advance(2 * day)

@@ -82,7 +82,7 @@ describe('claiming', () => {
     expect(await claimDue(pool, 'OperatorA', 64)).toEqual([])
   })
 
-  test('a status check and the schedule race: one gets it, and nobody else for three seconds', async () => {
+  test('a status check and the schedule race: one gets it, and no other for three seconds', async () => {
     const { transactionId, requestId } = await openCollection(pool, merchant)
     await change(requestId, due)
     const takers = await Promise.all(
@@ -115,7 +115,7 @@ describe('claiming', () => {
     expect((await standing(requestId))?.nextS).toBeLessThanOrEqual(30)
   })
 
-  test('carries all that asking and resending take', async () => {
+  test('carries all columns that asking and resending take', async () => {
     const { transactionId, requestId, correlationId } = await openCollection(pool, merchant)
     await note(requestId, { state: 'accepted', handle: { operatorRef: 'OP-7' } })
     expect(await claimOne(pool, transactionId)).toMatchObject({
@@ -136,7 +136,7 @@ describe('claiming', () => {
     })
   })
 
-  test('leaves other operators, what is not due and what is over alone', async () => {
+  test('leaves requests of other operators, and those not due or over, alone', async () => {
     const later = await openCollection(pool, merchant)
     const elsewhere = await openCollection(pool, merchant, { provider: 'OperatorC' })
     const over = await openCollection(pool, merchant)
@@ -149,13 +149,13 @@ describe('claiming', () => {
 })
 
 describe('the fence', () => {
-  test('nobody sends before its end', async () => {
+  test('no process sends before its end', async () => {
     const { requestId } = await openCollection(pool, merchant)
     expect(await claimSend(pool, { id: requestId, attempt: 1 })).toBeNull()
     expect(await standing(requestId)).toMatchObject({ attempt: 1, state: 'sending' })
   })
 
-  test('after it one of many does, and a new fence stands', async () => {
+  test('after its end one of many processes sends, and a new fence stands', async () => {
     const { requestId } = await openCollection(pool, merchant)
     await change(requestId, passed)
     const rights = await Promise.all(
@@ -167,13 +167,16 @@ describe('the fence', () => {
     expect(await standing(requestId)).toMatchObject({ attempt: 2, state: 'sending', unfenced: false })
   })
 
-  test.each(['accepted', 'settled', 'refused', 'closed'])('what is %s is never sent again', async (state) => {
-    const { requestId } = await openCollection(pool, merchant)
-    await change(requestId, `${passed}, state = '${state}'`)
-    expect(await claimSend(pool, { id: requestId, attempt: 1 })).toBeNull()
-  })
+  test.each(['accepted', 'settled', 'refused', 'closed'])(
+    'keeps a %s request from a resend',
+    async (state) => {
+      const { requestId } = await openCollection(pool, merchant)
+      await change(requestId, `${passed}, state = '${state}'`)
+      expect(await claimSend(pool, { id: requestId, attempt: 1 })).toBeNull()
+    },
+  )
 
-  test('is no use to whoever knows only an earlier attempt', async () => {
+  test('gives no right to a process that knows only an earlier attempt', async () => {
     const { requestId } = await openCollection(pool, merchant)
     await change(requestId, passed)
     expect(await claimSend(pool, { id: requestId, attempt: 1 })).toBe(2)
@@ -182,7 +185,7 @@ describe('the fence', () => {
     expect(await claimSend(pool, { id: requestId, attempt: 2 })).toBe(3)
   })
 
-  test('opens at once when nothing left', async () => {
+  test('opens at once when the send never left', async () => {
     const { requestId } = await openCollection(pool, merchant)
     await note(requestId, { state: 'unsent' })
     expect(await claimSend(pool, { id: requestId, attempt: 1 })).toBe(2)
@@ -200,7 +203,7 @@ describe('the fence', () => {
 })
 
 describe('a note', () => {
-  test('does not reopen what is settled', async () => {
+  test('does not reopen a settled request', async () => {
     const { transactionId, requestId } = await openCollection(pool, merchant)
     await settleMany(pool, [{ id: transactionId, to: 'success' }])
     await note(requestId, { state: 'accepted', nextCheckMs: 1_000, handle: { operatorRef: 'late' } })
@@ -211,7 +214,7 @@ describe('a note', () => {
   test.each([
     ['refused', { to: 'failed' }],
     ['closed', { to: 'failed', source: 'service' }],
-  ])('of what is %s and goes on at its operator asks about it late, and not again', async (state, end) => {
+  ])('of a %s request that goes on at its operator asks about it late, and not again', async (state, end) => {
     const { transactionId, requestId } = await openCollection(pool, merchant)
     await settleMany(pool, [{ id: transactionId, ...end }])
     await note(requestId, { state: 'accepted', nextCheckMs: 1_000 })
@@ -285,7 +288,7 @@ describe('a callback', () => {
     expect(await find({})).toBeNull()
   })
 
-  test('reopens what ended unpaid, which is asked about late while the operator has it open', async () => {
+  test('reopens a request that ended unpaid: it is asked about while its operator has it open', async () => {
     const { transactionId, requestId } = await openCollection(pool, merchant)
     await settleMany(pool, [{ id: transactionId, to: 'failed' }])
     expect(await standing(requestId)).toMatchObject({ state: 'refused', open: false })
@@ -296,7 +299,7 @@ describe('a callback', () => {
     expect(await standing(requestId)).toMatchObject({ state: 'refused', nextS: 3_600 })
   })
 
-  test('about what is paid asks nothing', async () => {
+  test('about a paid request asks nothing', async () => {
     const { transactionId, requestId } = await openCollection(pool, merchant)
     await settleMany(pool, [{ id: transactionId, to: 'success' }])
     expect(await recordCallback(pool, callback({ requestId }))).toEqual({ isNew: true, requestId })

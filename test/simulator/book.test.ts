@@ -25,7 +25,7 @@ test('accounts open once, and a movement changes both sides and the statement', 
   expect(book.verify('a')).toEqual([])
 })
 
-test('a fee is told apart from the amount', () => {
+test('a fee is booked apart from the amount', () => {
   const book = opened()
   const transfers = [
     { from: customer, to: pool, amount: '1000' },

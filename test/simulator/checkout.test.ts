@@ -53,7 +53,7 @@ test('an ordinary number pays its session after 3 s, the fee is ours, a signed e
   expect(found.body).toEqual(paid.body)
 })
 
-test('every session is new, whatever the key, and is found by reference', async () => {
+test('every session is new, for every key, and is found by reference', async () => {
   await using bench = await openBench()
   const b = checkoutClient(bench.url)
   const ids = [(await b.session(ordinary)).body['id'], (await b.session(ordinary)).body['id']]
@@ -94,7 +94,7 @@ test.each(failures)('a session for number %s ends cancelled with its error', asy
   expect((await b.call('GET', `/checkout/sessions/${word(made.body, 'id')}`)).body).toEqual(call.body['data'])
 })
 
-test('who declines cancels the session; who never comes lets it expire unpaid', async () => {
+test('a payer who declines cancels the session; a payer who never comes lets it expire unpaid', async () => {
   await using bench = await openBench()
   const b = checkoutClient(bench.url)
   const session = async (payer?: string) => `/checkout/sessions/${word((await b.session(payer)).body, 'id')}`

@@ -15,7 +15,7 @@ import {
 const payer = '+22370000001'
 const statusOf = (answer: Promise<SimulatorAnswer>) => answer.then(({ status }) => status)
 
-test('the same seed strikes the same requests, in whatever order they come', async () => {
+test('the same seed strikes the same requests, in any order of arrival', async () => {
   const references = Array.from({ length: 40 }, (_, nth) => `R${nth}`)
   const struck = async (order: readonly string[], seed: number) => {
     await using bench = await openBench({ seed })
@@ -37,7 +37,7 @@ test('the same seed strikes the same requests, in whatever order they come', asy
   expect(hits).toBeLessThan(30)
 })
 
-test('chance may go by the customer’s number, whatever the references are', async () => {
+test('chance may go by the customer’s number, under any reference', async () => {
   const numbers = Array.from({ length: 20 }, (_, nth) => `+223760000${String(nth).padStart(2, '0')}`)
   const struck = async () => {
     await using bench = await openBench({ seed: 3 })
@@ -49,7 +49,7 @@ test('chance may go by the customer’s number, whatever the references are', as
   expect(await struck()).toEqual(await struck())
 })
 
-test('a fault strikes whom it names, so often as it says, until it is taken back', async () => {
+test('a fault strikes the customer that it names, so often as it says, until it is taken back', async () => {
   await using bench = await openBench()
   const client = await gsmaClient(bench.url, 'd')
   const match = { operator: 'OperatorD', op: ['disburse'], msisdn: payer, clientRef: 'MINE' }
@@ -80,7 +80,7 @@ test('a fault strikes whom it names, so often as it says, until it is taken back
   expect(await pay(payer, 'MINE')).toBe(201)
 })
 
-test('taking back every fault takes nothing from what a test number counts', async () => {
+test('taking back every fault takes nothing from the count of a test number', async () => {
   await using bench = await openBench()
   const client = await gsmaClient(bench.url, 'd')
   const pay = () => statusOf(client.disburse('+22370220100', { reference: 'TWENTY-TWO' }))
@@ -122,7 +122,7 @@ test('without the control token no fault can be asked for', async () => {
   expect((await send(bench.url, 'POST', '/_sim/faults', {}, { effect: 'hang' })).status).toBe(401)
 })
 
-test('the movement of our float adds up to what it holds', async () => {
+test('the movements of our float add up to its balance', async () => {
   await using bench = await openBench()
   const b = checkoutClient(bench.url)
   await b.payout(payer)

@@ -13,7 +13,7 @@ import {
   word,
 } from '../kit/simulator.ts'
 
-test('without a control token there is no control interface; with one, only for who carries it', async () => {
+test('without a control token there is no control interface; with one, callers must carry it', async () => {
   await using closed = await openBench({ controlToken: '' })
   await using open = await openBench()
   expect((await send(closed.url, 'GET', '/_sim/accounts', { 'x-control-token': '' })).status).toBe(404)
@@ -144,7 +144,7 @@ test('every book sums to zero after every kind of operation, and no account runs
   }
 })
 
-test('the table of test numbers is complete, and says what is still to come', () => {
+test('the table of test numbers is complete, and marks the numbers that are still to come', () => {
   const codes = (since: string) => scenarios.filter((row) => row.since === since).map((row) => row.code)
   expect(codes('now').join(' ')).toBe(
     '00 01 02 03 04 05 06 07 09 10 11 12 20 21 22 23 24 25 26 27 30 31 32 33 34 35 40 41 51',
@@ -152,7 +152,7 @@ test('the table of test numbers is complete, and says what is still to come', ()
   expect(codes('later').join(' ')).toBe('08')
 })
 
-test('calls tell which were open at the same moment, also of who gave up', async () => {
+test('calls show which were open at the same moment, also where the caller gave up', async () => {
   await using bench = await openBench()
   const a = await gsmaClient(bench.url, 'a')
   const places = async () => {

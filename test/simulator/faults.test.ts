@@ -323,7 +323,7 @@ test.each(Object.entries(seen))('%s is seen on the socket', async (_effect, see)
   expect((await bench.control('GET', '/invariants')).body).toMatchObject({ ok: true, problems: [] })
 })
 
-test('what arrives late at an operator that does not deduplicate is carried out again', async () => {
+test('a request that arrives late at an operator without deduplication is carried out again', async () => {
   await using bench = await openBench()
   const client = await d(bench)
   await fault(bench, 'no_dedupe')

@@ -219,7 +219,7 @@ test('numbers 09, 11 and 12 stay pending; 12 confirms after its hours, 09 when a
   expect(await states()).toEqual(['completed', 'pending', 'completed', 'completed'])
 })
 
-test('what is announced for later behaves like an ordinary number', async () => {
+test('a number that is announced for later behaves like an ordinary number', async () => {
   await using bench = await openBench()
   const c = await gsmaClient(bench.url, 'c')
   const accepted = await c.collect('+22370080001')
@@ -252,7 +252,7 @@ test('OperatorA repeats a callback that was not taken after 10, 60 and 600 s, th
   expect((await bench.control('GET', '/invariants')).body['notes']).toBe(0)
 })
 
-test('OperatorD calls back once, whatever is answered', async () => {
+test('OperatorD calls back once, for any answer', async () => {
   await using bench = await openBench()
   await using receiver = await openReceiver()
   const d = await gsmaClient(bench.url, 'd')
@@ -302,7 +302,7 @@ test('two reversals that wait at once give the money back once', async () => {
   expect((await c.get('/accounts/balance')).body['currentBalance']).toBe('50000000')
 })
 
-test('a prompt nobody answered is withdrawn once, in version 1.2 only', async () => {
+test('a prompt that no customer answered is withdrawn once, in version 1.2 only', async () => {
   await using bench = await openBench()
   const patch = [{ op: 'replace', path: '/transactionStatus', value: 'cancelled' }]
   const a = await gsmaClient(bench.url, 'a')

@@ -41,7 +41,7 @@ async function startProgram(...flags: string[]) {
   return { ...controls(url), line, child, ended }
 }
 
-test('a kill -9 in the middle of payments loses nothing that was answered; what is due goes on', async () => {
+test('a kill -9 in the middle of payments loses no answered payment; due ones go on', async () => {
   await using place = await folder()
   await using receiver = await openReceiver()
   const flags = ['--journal', place.journalPath]
@@ -185,7 +185,7 @@ test('the program ends when its standard input closes, if it is tied to it', asy
   expect(await tied.ended).toEqual([0, null])
 })
 
-test('a tied program leaves the journal alone until it is told to begin', async () => {
+test('a tied program leaves the journal alone until it gets the order to begin', async () => {
   await using place = await folder()
   const flags = ['--port', '0', '--tied', '--journal', place.journalPath]
   const child = spawn(process.execPath, [program, ...flags], { stdio: ['pipe', 'ignore', 'inherit'] })

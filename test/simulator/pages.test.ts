@@ -102,7 +102,7 @@ test('a person refuses a payment and accepts money without a PIN', async () => {
   expect(await page(bench.url, '/phone/+22370090001')).toContain('Vous avez reçu 5 000 F CFA')
 })
 
-test('what a merchant writes cannot become markup', async () => {
+test('the text that a merchant writes cannot become markup', async () => {
   await using bench = await openBench()
   const c = await gsmaClient(bench.url, 'c')
   await c.collect('+22370090001', { description: `<script>alert("x")</script><img src=x onerror='y'>` })

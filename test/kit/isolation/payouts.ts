@@ -46,7 +46,7 @@ const changes = (after: string): IsolationRequest => ({
 })
 
 const number = 'counts rows of the caller'
-const unsupported = 'is refused whatever it is'
+const unsupported = 'is refused for every value'
 
 export const payoutRows: Readonly<Record<string, OwnedRow>> = {
   'Query.payout(id)': { attack: graphql(byId, ({ payoutId }) => ({ id: payoutId })) },

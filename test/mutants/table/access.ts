@@ -3,7 +3,7 @@ import type { Mutant } from '../mutant.ts'
 /** The rights of callers, and the rows that they see. */
 export const accessMutants: readonly Mutant[] = [
   {
-    name: 'payouts at the threshold wait for nobody',
+    name: 'payouts at the threshold wait for no approval',
     file: 'judge_payouts()',
     find: 'i.amount >= account.approval_threshold',
     replace: 'i.amount > account.approval_threshold',
@@ -24,7 +24,7 @@ export const accessMutants: readonly Mutant[] = [
     find: "    WHEN item.expires_at <= at THEN 'expired'\n",
     replace: '',
     test: 'ledger/approvals.test.ts',
-    finds: 'the approval that is one too late counts no more',
+    finds: 'an approval that comes too late does not count',
   },
   {
     name: 'the maker of a payout approves it',
@@ -176,7 +176,7 @@ export const accessMutants: readonly Mutant[] = [
     find: "USING (%I = (SELECT nullif(current_setting(''app.merchant'', true), '''')::int))'",
     replace: "USING (true)'",
     test: 'database/merchant-pool.test.ts',
-    finds: 'is its own, through SQL and through Prisma, whatever is asked for',
+    finds: 'is its own, through SQL and through Prisma, for every query',
   },
   {
     name: 'refused connections are never destroyed',

@@ -32,7 +32,7 @@ export const moneyMutants: readonly Mutant[] = [
     find: '    IF NOT item.is_scheduled THEN remaining := remaining - item.amount; END IF;\n',
     replace: '',
     test: 'ledger/payouts.test.ts',
-    finds: 'shares a call in order of arrival: what is covered leaves less for the next',
+    finds: 'shares a call in order of arrival: each covered payout leaves less for the next',
   },
   {
     name: 'each deposit of one call is covered by the whole balance',
@@ -40,7 +40,7 @@ export const moneyMutants: readonly Mutant[] = [
     find: '      remaining := remaining - item.amount;\n',
     replace: '',
     test: 'ledger/deposits.test.ts',
-    finds: 'shares a call in order of arrival: what is covered leaves less for the next',
+    finds: 'shares a call in order of arrival: each covered deposit leaves less for the next',
   },
   {
     name: 'a deposit is made while payments out are halted',
@@ -85,7 +85,7 @@ export const moneyMutants: readonly Mutant[] = [
       },
     ],
     test: 'ledger/batches-begin.test.ts',
-    finds: 'nothing of who is gone or owes, of what is cancelled, or while payments out are halted',
+    finds: 'no recipient begins of a merchant that is gone or owes, of a cancelled batch, in a halt',
   },
   {
     name: 'a debt is not paid from money that comes in',
@@ -93,7 +93,7 @@ export const moneyMutants: readonly Mutant[] = [
     find: 'IF owing IS NOT NULL THEN',
     replace: 'IF false THEN',
     test: 'ledger/receivable.test.ts',
-    finds: 'what a merchant owes is taken from whatever comes, at once, and no franc more',
+    finds: 'a debt is taken at once from all money that comes in, and no franc more',
   },
   {
     name: 'each reversal of one call takes the whole balance',
@@ -101,7 +101,7 @@ export const moneyMutants: readonly Mutant[] = [
     find: 'b.available - coalesce(sum(a.amount)',
     replace: 'b.available - 0 * coalesce(sum(a.amount)',
     test: 'ledger/reverse.test.ts',
-    finds: 'several of one merchant in a call share what is there, the oldest first',
+    finds: 'several reversals of one merchant in a call share its balance, the oldest first',
   },
   {
     name: 'a payout is cancelled without its lock',
@@ -133,7 +133,7 @@ export const moneyMutants: readonly Mutant[] = [
     find: "(NEW.status = 'success')::int",
     replace: "(NEW.status = 'success' AND OLD.status = 'pending')::int",
     test: 'ledger/links.test.ts',
-    finds: 'late money counts, also beyond the limit; what is told twice counts once',
+    finds: 'late money counts, also beyond the limit; an outcome that comes twice counts once',
   },
   {
     name: 'an idempotency claim that another process holds is taken',

@@ -186,7 +186,7 @@ export const operatorsMutants: readonly Mutant[] = [
     find: 'AND fence_until <= coalesce(known_at, now())',
     replace: '',
     test: 'requests/store.test.ts',
-    finds: 'nobody sends before its end',
+    finds: 'no process sends before its end',
   },
   {
     name: 'an operation that the operator executed before a restore is sent',

@@ -34,7 +34,7 @@ export const proofMutants: readonly Mutant[] = [
     find: 'PERFORM setval(seq.name, seq.last + CASE WHEN seq.is_big THEN ids ELSE 1000000 END);',
     replace: 'PERFORM 1;',
     test: 'database/restores.test.ts',
-    finds: 'after a restore no id, position or receipt is used again; an old cursor is told so',
+    finds: 'after a restore no id, position or receipt is used again; an old cursor is refused',
   },
   {
     name: 'an altered entry of the audit log passes',
@@ -101,7 +101,7 @@ export const proofMutants: readonly Mutant[] = [
     find: "IF NOT is_first AND point.next_writers <> '{}' THEN",
     replace: 'IF NOT is_first AND point.next_writers IS NULL THEN',
     test: 'ledger/audit-record.test.ts',
-    finds: 'the point waits for whoever still writes below it: what commits late is proven',
+    finds: 'the point waits for each transaction that still writes below it: late commits are proven',
   },
   {
     name: 'a pass that found problems counts as a proof',
@@ -109,7 +109,7 @@ export const proofMutants: readonly Mutant[] = [
     find: "IF here.stage = 'done' AND here.problems = 0 THEN",
     replace: "IF here.stage = 'done' THEN",
     test: 'ledger/audit-slices.test.ts',
-    finds: 'a pass finds of old rows',
+    finds: 'a pass finds among old rows',
   },
   {
     name: 'half a franc is accepted',
@@ -125,7 +125,7 @@ export const proofMutants: readonly Mutant[] = [
     find: '  IF halt_after_ms > 0 AND unproven_ms > halt_after_ms THEN',
     replace: '  IF halt_after_ms < 0 THEN',
     test: 'ledger/proof-age.test.ts',
-    finds: 'half an hour without one halts payments out once, until the books are proven',
+    finds: 'half an hour without a proof halts payments out once, until the books are proven',
   },
   {
     name: 'a halt by a person lifts itself',
@@ -133,7 +133,7 @@ export const proofMutants: readonly Mutant[] = [
     find: ' AND lifts_itself;',
     replace: ';',
     test: 'ledger/proof-age.test.ts',
-    finds: 'a halt for another reason stays, whichever came first',
+    finds: 'a halt for another reason stays, in either order',
   },
   {
     name: 'a process that drains says that it is ready',
