@@ -200,8 +200,8 @@ export async function restoreCluster(
 }
 
 /**
- * @throws Error where a PostgreSQL server uses the folder: of the service, of a command, or one that is
- * stopping
+ * @throws Error where a PostgreSQL server uses the folder, also if the server is stopping or a command
+ * started it
  */
 function assertStopped(dataDir: string): void {
   const server = readPostmaster(join(dataDir, 'pg', clusterName))

@@ -23,7 +23,7 @@ export type Many<Item, Result> = (
 /** A statement that concurrent callers share. The module that needs it declares it. */
 export interface SharedStatement<Item, Result> {
   readonly many: Many<Item, Result>
-  /** Returns the owner of an item, where the items of one owner must not delay those of others. */
+  /** Returns the owner of an item, where the items of one owner must not delay the items of other owners. */
   readonly ownerOf: ((item: Item) => unknown) | undefined
   /** How long the first item waits for others, where no caller waits for the result; otherwise 0. */
   readonly pauseMs: number
@@ -32,12 +32,12 @@ export interface SharedStatement<Item, Result> {
 /** The shared statements of a running service. */
 export interface Batches {
   /**
-   * Joins the next run of a shared statement. An idle service runs it at once; a busy one collects items
-   * without a timer. Each caller gets its answer after the commit. (see
-   * docs/design/architecture.md#statements-that-are-shared) Where the data of one item breaks the statement,
-   * only that item fails: the others run again one by one. A statement that PostgreSQL rolled back because
-   * of a deadlock runs again. Items of an owner whose access is being changed wait in a separate statement,
-   * one per owner at a time.
+   * Adds an item to the next run of a shared statement. While no run is under way, the statement runs at
+   * once; otherwise items wait, without a timer, for a further run. Each caller gets its answer after
+   * the commit. (see docs/design/architecture.md#statements-that-are-shared) Where the data of one item
+   * breaks the statement, only that item fails: the others run again one by one. A statement that PostgreSQL
+   * rolled back because of a deadlock runs again. Items of an owner whose access is being changed wait in a
+   * separate statement, one per owner at a time.
    * @throws DomainError OVERLOADED where too many items wait already
    */
   run<Item, Result>(statement: SharedStatement<Item, Result>, item: Item): Promise<Result>
@@ -161,7 +161,9 @@ function createBatch<Item, Result>(
     resolveIdlers()
   }
 
-  /** Runs one statement for the chosen items, without those of owners whose access is being changed. */
+  /**
+   * Runs one statement for the chosen items. Leaves out the items of owners whose access is being changed.
+   */
   async function run(chosen: readonly Waiting<Item, Result>[]): Promise<void> {
     for (let left = chosen; left.length > 0; ) {
       const locked = await serve(left, false)

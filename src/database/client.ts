@@ -109,7 +109,7 @@ function spreadKeys(where: object): object {
   return Object.assign({}, ...parts)
 }
 
-/** Opens one pool like `pool` of `openDatabase`. @param types for a library that expects those of `pg` */
+/** Opens one pool like `pool` of `openDatabase`. @param types for a library that expects the types of `pg` */
 export function openPool(
   connection: pg.ClientConfig | string,
   max: number,
@@ -202,7 +202,10 @@ function watchPool(pool: pg.Pool, log: DatabaseLog): pg.Pool {
   return pool
 }
 
-/** Adds startup options, also to those of a connection string, because `pg` would use only the string's. */
+/**
+ * Adds startup options to a connection. Options of a connection string are joined with them, because `pg`
+ * would use only the options of the string.
+ */
 function withStartupOptions(connection: pg.ClientConfig | string, startup: string[]): pg.ClientConfig {
   const config = typeof connection === 'string' ? { connectionString: connection } : connection
   if (config.connectionString === undefined)

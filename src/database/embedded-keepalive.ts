@@ -67,7 +67,8 @@ export function openHold(cluster: Cluster, serverArgs: string[]): Keepalive {
     release() {
       const last = openToRead()
       closeSync(writer)
-      // A read gives the end of the file, and fails while there is another writer: nothing to read yet.
+      // Without another writer, the read returns the end of the file. With one, it fails: nothing to read
+      // yet.
       const read = attempt(() => readSync(last, Buffer.alloc(1)))
       closeSync(last)
       return read === undefined

@@ -293,7 +293,7 @@ async function suspendCredentials(
   await handleEpochs(client, {})
 }
 
-/** Suspends credentials in small transactions: each waits for its merchants' running payments. */
+/** Suspends credentials in small transactions: each waits for the running payments of its merchants only. */
 async function suspend(client: pg.Client, lost: number[] | null, newest: bigint | null): Promise<void> {
   let more: boolean
   do {

@@ -93,7 +93,7 @@ export async function deliver<T>(
 
 /** The work that the readers of equal streams share. */
 interface Channel<T = unknown> {
-  /** Adds a reader until its signal aborts; the last one that leaves closes the channel. */
+  /** Adds a reader until its signal aborts. The last reader that leaves closes the channel. */
   enter(signal: AbortSignal): void
   /** The position of the last event that was sent to all readers. */
   cursor(): bigint

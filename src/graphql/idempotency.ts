@@ -12,9 +12,9 @@ declare global {
 }
 
 /**
- * Records the outcome of a mutation that was sent under an `Idempotency-Key`, for a refusal that is thrown as
- * for one that is returned: a refusal wrote nothing, unless its row says that it is on record. After any
- * other error the outcome is unknown.
+ * Records the outcome of a mutation that was sent under an `Idempotency-Key`. A refusal, thrown or returned,
+ * wrote nothing, unless its row in `shared/errors.ts` says that it is on record. After any other error the
+ * outcome is unknown.
  */
 export class IdempotencyPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override wrapResolve(

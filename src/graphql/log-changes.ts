@@ -39,7 +39,7 @@ export const afterWords = 'The cursor of the last change that you have. Default:
  * @param after the cursor that the client gave, if any; without one, `Last-Event-ID` of a client of SSE that
  *   reconnects
  * @param wants left out, the reader wants all events
- * @throws DomainError INVALID_INPUT, as `readCursor`; those of `liveStream`
+ * @throws DomainError INVALID_INPUT, as `readCursor`; the errors of `liveStream`
  */
 export async function followLog(
   ctx: Context,

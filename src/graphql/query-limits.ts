@@ -84,7 +84,7 @@ export function checkShape(document: DocumentNode): void {
         else {
           const fragment = selection.name.value
           const found = fragments.get(fragment)
-          // Validation refuses a fragment inside itself, or one that does not exist, with a better message.
+          // Skip a fragment inside itself, or an unknown one: validation refuses it with a better message.
           if (found && !isOn(within, fragment)) {
             take({ set: found.selectionSet, within: { fragment, above: within } })
           }
@@ -147,7 +147,7 @@ export function checkCost(
   const valueOf = argumentReader(operation, variables)
   let cost = 0
 
-  /** @param page the length of the page that `parent` is, where it is a connection */
+  /** @param page where `parent` is a connection, the length of its page */
   function walk(set: SelectionSetNode, parent: GraphQLCompositeType, times: number, page: number): void {
     for (const selection of set.selections) {
       if (selection.kind !== Kind.FIELD) {

@@ -21,7 +21,7 @@ export interface WriteAnswer {
 export interface IdempotentWrite {
   /** The value of the header. */
   key: string | readonly string[]
-  /** The operation; a key of one operation has no meaning for another. */
+  /** The operation. A key that was used for one operation cannot repeat another operation. */
   operation: string
   /** All values on which the effect of the write depends. */
   input: unknown
@@ -73,8 +73,9 @@ export async function answerOnce(
 }
 
 /**
- * Returns the part of the caller that belongs to the request itself. A person does not get the kept answer of
- * another person; a program gets that of another program of the merchant, unless it shows a secret.
+ * Returns the part of the caller that must be the same in a repetition. A person does not get the kept answer
+ * of another person. A program gets the kept answer of another program of the merchant, unless the answer
+ * shows a secret.
  */
 function askerOf(actor: Actor, showsSecret: boolean): object | null {
   const { memberId, apiKeyId, apiKeyVersion, scopes, keyLimits } = actor

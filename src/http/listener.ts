@@ -33,8 +33,9 @@ export interface Listeners {
 }
 
 /**
- * Puts every handler on the one server: GraphQL and its WebSockets; the table of REST, files and payment
- * pages; and for other paths operators' callbacks and pages.
+ * Makes the handler of the HTTP server. It passes each request by its path: to GraphQL, to a row of the table
+ * (REST, files and payment pages), or to the operators' callbacks and the other pages. It also serves the
+ * WebSockets of GraphQL.
  */
 export function createListener(services: Services, schema: GraphQLSchema, http: HttpServer): Listeners {
   const operations = createOperations(schema)

@@ -25,8 +25,8 @@ export interface HttpServer {
   /** True once the service is ending: each answer then closes its connection. */
   isDraining(): boolean
   /**
-   * Accepts no new connections, announces on old ones that they end with the next answer, lets running
-   * requests end, and closes the remaining connections after `ms`.
+   * Accepts no new connections, tells the clients of open connections that the next answer is the last, lets
+   * running requests end, and closes the remaining connections after `ms`.
    */
   drain(ms: number): Promise<void>
 }
@@ -115,7 +115,7 @@ export async function listenHttp(
       const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))
       const notice = setTimeout(
         () => {
-          // Browsers open connections in advance, and Node counts one that never had a request as busy.
+          // Browsers open connections in advance, and Node counts a connection without a request as busy.
           for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
           server.closeIdleConnections()
         },

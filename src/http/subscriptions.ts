@@ -59,9 +59,9 @@ const closeMs = 1_000
 
 /**
  * Serves `/graphql` over WebSockets (protocol `graphql-transport-ws`): subscriptions, queries and mutations.
- * The token comes as `authorization` of the connection's parameters, or as a header; a socket with a bad
- * token closes with 4403, and so does one whose token ends. Each operation has a context of its own, and is
- * checked like one over HTTP.
+ * The token comes as `authorization` of the connection's parameters, or as a header. A socket closes with
+ * 4403 if its token is not valid, and when its token ends. Each operation has a context of its own, and is
+ * checked like an operation over HTTP.
  */
 export function serveSubscriptions(options: {
   services: Services
@@ -245,7 +245,8 @@ async function admit(services: Services, client: Client<Params, Connection>): Pr
 const tryAgainLater = 1013
 
 /**
- * Takes the slots of the token and its merchant instead of that of the address, for a socket with a token.
+ * Takes a slot of the token and a slot of its merchant, and frees the slot of the address that the socket had
+ * before it sent its token. Returns false where the token or the merchant has no free slot.
  */
 function seat(connection: Connection, { tokenId, merchantId }: Actor): boolean {
   const leave = takeSlots(connection.taken, [

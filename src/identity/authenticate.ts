@@ -130,7 +130,7 @@ export const authenticateInput = z.object({
     )
     .meta({ graphql: 'Float' })
     .nullish(),
-  /** Limits that are narrower than those of the key. */
+  /** Limits that are narrower than the limits of the key. */
   limits: keyLimitsInput.nullish(),
 })
 export type AuthenticateInput = z.input<typeof authenticateInput>
@@ -143,7 +143,7 @@ export interface ExchangeResult {
   expiresIn: number
   expiresAt: Date
   scopes: readonly Scope[]
-  /** The limits of the token: those of the key, or narrower ones. */
+  /** The limits of the token: the limits of the key, or narrower limits. */
   keyLimits: KeyLimitSet | null
   /** The state of the rate limit, for `rateLimitHeaders('auth', …)`. */
   rateLimit: RateLimitState

@@ -8,8 +8,8 @@ import { LruMap } from '../shared/lru-map.ts'
 import { recordAccess } from './record-access.ts'
 
 /**
- * Alerts about refused addresses in the window of `POST /auth`: for one address, and for one merchant.
- * Choice.
+ * The most alerts about refused addresses in the window of `POST /auth`: about one address, and for one
+ * merchant. Choice: a few alerts are enough to warn the merchant.
  */
 const blockedAlertsPerAddressMax = 1
 const blockedAlertsPerMerchantMax = 10

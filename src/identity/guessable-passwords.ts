@@ -1,8 +1,8 @@
 /**
- * Whether a password is easy to guess. People who must choose twelve characters take a common word or two,
- * their own name or that of the shop, and then a year, a row of keys or a mark: little is left once these are
- * removed. Choice: rules over a short table. They hold for every spelling and for our own names, and our
- * packages contain no list of leaked passwords.
+ * Whether a password is easy to guess. People who must choose twelve characters take common words, their own
+ * name or the name of the shop, and add a year, neighbouring keys (`qwerty`) or a punctuation mark. Little is
+ * left of such a password once these parts are removed. Choice: rules over a short table of words. The rules
+ * hold for every spelling and for our own names, and our packages contain no list of leaked passwords.
  * @param own names that belong to the person who chooses: each name whole, and each word of it
  */
 export function isGuessable(password: string, own: readonly string[]): boolean {

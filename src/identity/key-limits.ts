@@ -13,8 +13,9 @@ const keyLimitMaxXof = 1_000_000_000_000
 const keyLimitAddressesMax = 20
 
 /**
- * The limits of an API key or a token, `limits` of the interface; null is no limit. They never change: a key
- * that is regenerated keeps them, and a token has those of its key or narrower ones, signed.
+ * The limits of an API key or a token, named `limits` in the API; null means no limit. The limits of a key
+ * never change, not even when the key is regenerated. A token contains, signed, the limits of its key or
+ * narrower limits.
  */
 export interface KeyLimitSet {
   /** The most that one deposit, refund or payout may have, in whole XOF. */
@@ -74,8 +75,8 @@ export function orNone({
 }
 
 /**
- * Computes the limits of a token from those of its key and the narrower ones that the caller asks for.
- * @throws DomainError INVALID_INPUT that names each field of `limits` that is wider than the key's
+ * Computes the limits of a token from the limits of its key and the narrower limits that the caller asks for.
+ * @throws DomainError INVALID_INPUT that names each field of `limits` that is wider than the limit of the key
  */
 export function narrow(key: KeyLimitSet, options: KeyLimitSet | null): KeyLimitSet | null {
   if (!options) return orNone(key)

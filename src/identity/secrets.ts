@@ -40,7 +40,9 @@ export class MasterSecret {
     return createSecretKey(this.#derive('password-pepper:1'))
   }
 
-  /** Returns bytes that only this installation can derive, always the same for one request: see `pairFor`. */
+  /**
+   * Returns bytes that only this installation can derive, the same each time for one operation (`pairFor`).
+   */
   pairSeed(operationId: string): Buffer {
     return this.#derive(`api-key-pair:${operationId}`, 1_024)
   }

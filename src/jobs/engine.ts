@@ -153,9 +153,10 @@ const fewSessions = 'WARNING: having maxPoolSize'
 
 /**
  * Makes the library's logger. The library's messages about its work are logged at level debug, for fault
- * finding; when the service ends, all of them are.
- * @param onBroken called when the library could not fetch jobs: the library keeps the failure of its first
- * read of its tables for ever (`taskIdentifiers.js` of 0.18.0), so only a new engine works for certain
+ * finding; while the service ends, all messages are.
+ * @param onBroken called when the library could not fetch jobs. If the library's first read of its tables
+ * fails, the library never reads them again (`taskIdentifiers.js` of 0.18.0), so only a new engine works for
+ * certain
  */
 function openLogger(log: Log, closing: AbortSignal, onBroken: () => void): LogFunctionFactory {
   return () => (level, message, meta) => {

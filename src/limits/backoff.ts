@@ -41,7 +41,9 @@ const takeFailure = sqlFunction('count_failure', {
   gives: 'int',
 })
 
-/** Takes one failure back from each name. Names in `waiting` wait no longer; `forgiven` begins anew. */
+/**
+ * Takes one failure back from each name. Names in `waiting` wait no longer; `forgiven` has no failures then.
+ */
 export const takeBackFailures = sqlFunction('take_back_failures', {
   takes: { names: 'text[]', waiting: 'text[]', forgiven: 'text?' },
   gives: 'void',

@@ -28,7 +28,10 @@ export interface Try {
    * @throws DomainError RATE_LIMITED, with the seconds to wait
    */
   takeCode(): Promise<void>
-  /** Ends a successful try: the address begins anew with this account, and the other counts fall by one. */
+  /**
+   * Ends a successful try: the failures of the address at this account are forgotten; other counts fall by
+   * one.
+   */
   succeed(): Promise<void>
   /** Ends a try that was neither right nor wrong, as if it had never been made. */
   forget(): Promise<void>

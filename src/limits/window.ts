@@ -119,8 +119,8 @@ export type WindowStore = (statement: pg.QueryConfig) => Promise<pg.QueryResult>
 /**
  * The points of each key over all nodes. rate-limiter-flexible counts them in the database. While the
  * database does not answer, this process counts alone: a limit is no reason to be down.
- * Not every use is one statement: concurrent uses of a key share one, and a busy key gets points in advance,
- * as many as it used before, but at most a tenth of all. Points that it does not use end with the window.
+ * Uses of a key at the same time share one statement. A busy key gets points in advance, as many as it used
+ * before, but at most a tenth of all; so further uses need no statement. Unused points end with the window.
  */
 export class SharedWindow {
   readonly policy: WindowPolicy

@@ -22,8 +22,9 @@ export interface AccessTokens {
 }
 
 /**
- * Keeps the OAuth token of one operator (client credentials). One caller fetches it for all; it is renewed at
- * 80 % of its lifetime. A request for a token is tried up to three times, because it moves no money.
+ * Keeps the OAuth token of one operator (client credentials). Callers that need a token at the same time
+ * share one request for it. The token is renewed at 80 % of its lifetime. The request for a token is tried up
+ * to three times, because it moves no money.
  */
 export function createAccessTokens(
   settings: { tokenUrl: string; clientId: string; clientSecret: Secret },

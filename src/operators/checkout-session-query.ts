@@ -75,7 +75,7 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
     if (id !== undefined) {
       const named = await one(resource, id, handle, ctx)
       const outcome = outcomeOf(named, kind, handle)
-      // A failure is final, but another record of the same reference may be paid: read all of them first.
+      // This record failed, but another record of the same reference may be paid: search all of them first.
       if (outcome.kind !== 'refused' && outcome.kind !== 'absent') return outcome
     }
     return outcomeOf(await search(resource, handle, ctx), kind, handle)

@@ -163,7 +163,7 @@ export function checkoutFailure(
 ): Refusal {
   const { record, status, expiresAt } = found
   const error = readCheckoutError(record.record('payout_error', 'last_payment_error'))
-  // The last error of a session that merely expired does not explain its end; that of a cancelled one does.
+  // The last error explains the end of a cancelled session, but not the end of a session that expired.
   if (kind !== 'collect' || record.word('payment_status') === 'cancelled') {
     const refusal = error && checkoutRefusal(error, kind, digest)
     const reason = kind === 'collect' ? 'PAYER_DECLINED' : 'UNSPECIFIED'

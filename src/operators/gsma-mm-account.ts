@@ -157,7 +157,7 @@ function isAbsent(result: HttpResult): boolean {
   return wireRecord(result.json)?.word('errorCategory') === 'identification'
 }
 
-/** Returns why a question got no answer; a useless answer counts as none. */
+/** Returns why a question got no answer. An answer that cannot be read counts as no answer. */
 function silence(result: HttpResult): Unreachable {
   return unreachable(result) ?? { kind: 'unreachable', cause: 'unreadable' }
 }

@@ -135,7 +135,7 @@ export interface GsmaRequestState {
   error: GsmaError | undefined
 }
 
-/** A recognised answer of the operator; a bare error object is one, too. */
+/** A recognised answer of the operator: a transaction, a request state, or an error object alone. */
 export type GsmaRecord = GsmaTransaction | GsmaRequestState | { is: 'error'; error: GsmaError }
 
 /** Recognises a record by its fields, because answers to one question differ in kind. */

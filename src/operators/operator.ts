@@ -236,7 +236,7 @@ export interface CallbackHint {
   /** The operation from the address; null where one address serves all operations. */
   operationId: string | null
   /**
-   * The ids in the callback; the caller compares `correlationId`, if there is one, with the stored handle.
+   * The ids in the callback. If they include `correlationId`, the caller compares it with the stored handle.
    */
   find: Partial<OperatorHandle>
   trust: 'signed' | 'unsigned'

@@ -177,7 +177,7 @@ function decideAbsent(known: DecisionInput, absent: Extract<QueryOutcome, { kind
   return isYoung && operator.createIsIdempotent ? decided({ do: 'resend', otherwise }) : otherwise
 }
 
-/** Decides on a question without an answer. A callback about an ended request waits too. */
+/** Decides on a question without an answer: the service asks again later, also about an ended request. */
 function decideUnreachable(
   known: DecisionInput,
   { cause, retryAfterMs }: Extract<QueryOutcome, { kind: 'unreachable' }>,
@@ -261,7 +261,7 @@ function recordAccepted(
   })
 }
 
-/** Applies a refusal to one send. It ends nothing where a later send exists: the operator may have that. */
+/** Applies a refusal to one send. It ends nothing where a later send exists, which the operator may have. */
 function refuseSend({ attempt }: OpenRequest, refusal: Refusal): Step {
   return { do: 'settle', finalOutcome: { status: 'failed', source: 'initiate', refusal, attempt } }
 }

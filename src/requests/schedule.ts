@@ -17,8 +17,8 @@ interface Stage {
 }
 
 /**
- * The polling schedules. An operator that sends callbacks is asked rarely; one that sends none is asked often
- * at first. (see docs/design/requests.md#when-the-operator-is-asked)
+ * The polling schedules. An operator that sends callbacks is asked rarely; an operator that sends none is
+ * asked often at first. (see docs/design/requests.md#when-the-operator-is-asked)
  */
 const stages = {
   callback: [

@@ -93,9 +93,9 @@ const claimTurn = sqlFunction('claim_send', {
 /**
  * The fence: gives one caller the right to send a request once more, and only after the time in which an
  * earlier send may still arrive (`claim_send.sql`).
- * @param request `attempt`: the attempt that the caller knows; once there is a later one, the right is
- * refused. `claimedAt`: when the caller read the request, by the database's clock; an answer from before the
- * end of the fence says nothing about a send that arrived later
+ * @param request `attempt`: the last attempt that the caller knows; where a later attempt exists, the right
+ * is refused. `claimedAt`: when the caller read the request, by the database's clock; an answer from before
+ * the end of the fence says nothing about a send that arrived later
  * @param options.givesUp takes the right in order to end the request unsent: allowed while payments out are
  * halted, but not for a disbursement while a restore waits to be accepted, because the disbursement may have
  * been sent after the backup

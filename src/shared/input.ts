@@ -190,7 +190,7 @@ export function laterMs<T extends Date | null | undefined>(asked: unknown, cut: 
   return cut && isBetween ? new Date(cut.getTime() + 1) : cut
 }
 
-/** Most objects and lists in a body over 100 kB. Choice: ten times those of the largest batch. */
+/** Most objects and lists in a body over 100 kB. Choice: ten times the number in the largest batch. */
 const jsonOpeningsMax = 100_000
 
 /**

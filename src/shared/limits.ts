@@ -128,7 +128,9 @@ export const limits = {
   jsonNamesMax: 10_000,
   /** Files of recipients at once. Choice: two, because each stays in memory while it arrives. */
   importsPerMerchantMax: 2,
-  /** Unpacked size of a workbook of recipients. Choice: ten times that of the largest accepted one. */
+  /**
+   * Unpacked size of a workbook of recipients. Choice: ten times the size of the largest accepted workbook.
+   */
   importUnpackedMaxBytes: 32 * 1_024 * 1_024,
   /** Cells of a workbook, and the texts that the cells share. Choice: 20 columns of the largest batch. */
   importCellsMax: 200_000,
@@ -165,8 +167,8 @@ export const limits = {
   subscriptionsPerTokenMax: 20,
   subscriptionsPerMerchantMax: 5_000,
   /**
-   * Different subscriptions among those of a merchant: an event is executed once for each kind. Choice: a few
-   * applications, each with a few documents.
+   * Kinds of subscriptions that a merchant has open at once: the service executes each kind once per event.
+   * Choice: a few applications, each with a few documents.
    */
   subscriptionKindsPerMerchantMax: 32,
   /** A reader that does not read for this time is disconnected; it can go on from its cursor. */

@@ -57,7 +57,8 @@ function planReversal(mode: OperationInput['mode']): Plan {
 }
 
 /**
- * Plans a session. It is always created; a failure happens to its payment. Without a payer it waits for one.
+ * Plans a checkout session. The session is always created; a failure happens to its payment. A session
+ * without a payer's number waits until a payer gives one.
  */
 function planSession({ operator, msisdn }: OperationInput): Plan {
   const { promptMs } = operators[operator]

@@ -86,7 +86,7 @@ export function textField(body: Readonly<Record<string, unknown>>, field: string
   return value
 }
 
-/** Returns the identifier of a party under a key. */
+/** Returns the identifier with the name `key` of a party, such as the payer's number under `msisdn`. */
 export function party(body: Readonly<Record<string, unknown>>, field: string, key: string): string {
   const pairs = body[field]
   if (!Array.isArray(pairs) || pairs.length === 0 || pairs.length > 10) {

@@ -10,8 +10,8 @@ const inFlightMax = 64
 
 /**
  * Delivers callbacks and webhooks, with each operator's own schedule of repetitions. An attempt is recorded
- * before it is made: so an operator that calls once never calls twice, and one that repeats continues after a
- * restart.
+ * before it is made: so an operator that calls once never calls twice, and an operator that repeats its calls
+ * continues after a restart.
  */
 export class Notifier {
   readonly #store: Store

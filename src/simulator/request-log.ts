@@ -44,7 +44,7 @@ export class RequestLog {
   }
 
   /**
-   * Returns requests, oldest first; only those of a client reference or correlation id where one is given.
+   * Returns requests, oldest first: all, or only those with the given client reference or correlation id.
    */
   list(wanted: { clientReference: string | null; correlationId: string | null }): readonly LoggedRequest[] {
     const { clientReference, correlationId } = wanted

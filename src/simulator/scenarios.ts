@@ -18,7 +18,7 @@ export type ScenarioAct =
   | { readonly does: 'refuse' | 'refuseAtOnce'; readonly reason: Reason }
   /** A person answers on the telephone page; the operator closes nothing by itself. */
   | { readonly does: 'wait' }
-  /** The operator closes the prompt after the parameter. */
+  /** The operator closes the prompt after the time of the parameter PP. */
   | { readonly does: 'expire' }
   /** The customer does not answer, and the operator never closes the prompt. */
   | { readonly does: 'nothing' }

@@ -9,7 +9,7 @@ export interface Listener {
   close?: (name: string) => void
 }
 
-/** The most processor time of one workbook. Choice: four times that of the largest accepted one. */
+/** The most processor time of one workbook. Choice: four times the time of the largest accepted workbook. */
 export const importBounds = { readMaxMs: 4_000 }
 
 /** The processor time that reading one file has taken so far. */

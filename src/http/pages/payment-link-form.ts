@@ -25,7 +25,7 @@ export interface PaymentInput {
   paymentMethod: Provider
 }
 
-/** Reads the form that a browser sent; of an endless field it keeps only the beginning. */
+/** Reads the form that a browser sent. A field that is too long is cut to `fieldLengthMax` characters. */
 export function readForm(body: Buffer): Typed {
   const form = new URLSearchParams(body.toString('utf8'))
   const sent = (name: string) => (form.get(name) ?? '').slice(0, fieldLengthMax)

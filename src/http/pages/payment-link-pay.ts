@@ -100,7 +100,7 @@ function showRefusal(
   // The page of the link says why, unless the link has opened again meanwhile.
   if (code === 'LINK_CLOSED' || code === 'NOT_FOUND') return again(409)
   if (code === 'AMOUNT_CHANGED') return again(409, { all: say.changed })
-  // All other fields were checked before: so the operator is not one that the service uses.
+  // All other fields were checked before, so the refused field is the operator: the service does not use it.
   if (code === 'INVALID_INPUT') return again(422, { operator: say.operator })
   const { retryAfterS = 1, whose } = detail
   if (code !== 'OPERATOR_UNAVAILABLE' && code !== 'RATE_LIMITED') throw error

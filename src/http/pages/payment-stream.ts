@@ -30,9 +30,9 @@ export function lateWatchMs({ settledAt, createdAt }: PayerPayment, now: Date): 
 }
 
 /**
- * Sends one event, `over`, as soon as the state of an attempt differs from the one that its page shows; then
- * the stream ends. When the service ends, it cuts the stream without that event, so that the browser comes
- * back.
+ * Sends one event, `over`, as soon as the state of an attempt differs from the state that its page shows;
+ * then the stream ends. When the service ends, it cuts the stream without that event, so that the browser
+ * connects again.
  * @param response its head is written already; the promise ends with the response
  */
 export async function sendPaymentEvents(ctx: Context, watch: Watch, response: ServerResponse): Promise<void> {

@@ -124,8 +124,8 @@ interface Recipients {
 }
 
 /**
- * Whether a request is a dry run. It is one if the address, the body or the form says so, so that no payment
- * is made by mistake.
+ * True if the address, the body or the form asks for a dry run. One of them is enough, so that no payment is
+ * made by mistake.
  * @throws DomainError INVALID_INPUT
  */
 function isDryRun(request: RestRequest, isInBody: boolean): boolean {

@@ -89,7 +89,7 @@ function serve(route: RestRoute, prepared: Prepared): Work {
         : signIn(message.headers.authorization),
     })
     const request = await readRequest(caller, { route, message, params })
-    // An operation that counts its callers itself does so before this refusal.
+    // An operation with its own limit counts the attempt first, and refuses the body itself.
     if (request.body === null && !route.hasOwnLimit) throw new DomainError('BODY_TOO_LARGE')
     const variables = await readVariables(route, request)
     const run = (once: Context) => runRoute(route, prepared, { variables, request }, once)

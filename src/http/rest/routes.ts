@@ -309,9 +309,9 @@ function settingsMessage(settings: SettingsAnswer, { input }: { input: object })
 }
 
 /**
- * Reads the key and the secret from the headers, and the options of the token from an optional body. An
- * option of a wrong type becomes one that cannot be granted, and the error of an unreadable body is kept for
- * later: the credentials are checked, and the attempt counted, before the options are.
+ * Reads the key and the secret from the headers, and the options of the token from an optional body. The
+ * credentials are checked, and the attempt is counted, before the options are checked. So a wrong type is
+ * replaced here by a value that is refused later, and the error of an unreadable body is kept for later.
  */
 function credentials(request: RestRequest): object {
   const [options, unreadable] = readOptions(request)
@@ -377,7 +377,9 @@ function balanceData({ receivable, ...balance }: { receivable?: number }): objec
   return withoutNulls({ ...balance, receivable: receivable || null })
 }
 
-/** Writes a transaction in the form of REST, with the approval of a deposit that waits or waited for one. */
+/**
+ * Writes a transaction in the form of REST, with the approval of a deposit that needs or needed an approval.
+ */
 function transactionData({ approval, ...transaction }: { approval: object | null }): object {
   if (!approval) return transaction
   const { status, expires_at: expiresAt } = approval as { status: string; expires_at: string }

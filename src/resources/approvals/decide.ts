@@ -88,7 +88,7 @@ const kinds = {
   },
 } as const satisfies Record<ApprovalSubjectKind, object>
 
-/** Records a decision. The statement itself checks the caller and the item, not what was read before it. */
+/** Records a decision. The statement reads and checks the caller and the item again, under its locks. */
 async function decide(
   ctx: Context,
   subject: ApprovalSubjectKind,

@@ -1,7 +1,6 @@
 -- Records an attempt to pay by a link, and the request to the operator, as `collect_many` does for a caller
--- with an API key. An attempt needs a free slot of the link; without one it is not recorded. The amount is
--- that of the link at this moment and never changes afterwards; a payer who was shown another amount gets the
--- outcome `changed`.
+-- with an API key. An attempt is recorded only if the link has a free slot. The attempt takes the amount of
+-- the link at this moment and keeps it. If the payer was shown another amount, the outcome is `changed`.
 CREATE OR REPLACE FUNCTION collect_by_link(
   link int, operator provider, phone text, shown bigint, reference text, request jsonb, lifetime_ms bigint,
   fence_ms bigint, first_check_ms bigint, asked_max int[] DEFAULT '{}', asked_ms bigint[] DEFAULT '{}',

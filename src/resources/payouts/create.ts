@@ -187,7 +187,9 @@ async function findDestination(ctx: Context, input: Input): Promise<Destination>
   return { provider, phone: account, beneficiaryId: id, beneficiaryName: name }
 }
 
-/** The fields that the merchant sent, with their names in REST, without those that it left out. */
+/**
+ * Returns the fields that the merchant sent, under their names in REST; fields that were left out are absent.
+ */
 function requestData(input: Input): Record<string, unknown> {
   const asked = {
     amount: Number(input.amount),

@@ -5,7 +5,7 @@ import type { Clock } from '../../shared/clock.ts'
 import type { Provider } from '../../shared/providers.ts'
 
 const dayMs = 24 * 60 * 60 * 1_000
-/** Choice: after the loss of more days than this, the statements of operators are not enough. */
+/** The most days whose statements are read. Choice: after a loss of more days, statements are not enough. */
 const daysMax = 400
 const triesMax = 4
 const pauseMs = 1_000

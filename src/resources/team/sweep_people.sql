@@ -13,7 +13,7 @@ BEGIN
   GET DIAGNOSTICS sessions = ROW_COUNT;
   DELETE FROM mail WHERE id IN (SELECT id FROM mail WHERE created_at < now() - interval '90 days' LIMIT 1000);
   GET DIAGNOSTICS mails = ROW_COUNT;
-  -- The condition stands twice: a row that a failed sign-in renews in the meantime stays.
+  -- Check the condition again under the row lock: a failed sign-in may have renewed the row in the meantime.
   DELETE FROM sign_in_wait WHERE until < now() - interval '1 day' AND name IN (
     SELECT name FROM sign_in_wait WHERE until < now() - interval '1 day' LIMIT 1000);
   GET DIAGNOSTICS waits = ROW_COUNT;

@@ -39,8 +39,8 @@ export async function refundTransaction(ctx: Context, raw: RefundInput): Promise
   const refundOfId = input.id
   const named = input.reference ?? `rf_${ctx.idempotentOperation?.id ?? randomBytes(16).toString('hex')}`
   if (ctx.idempotentOperation?.isResumed) {
-    // Look by its reference for a refund that this request has begun, before the checks: the collection has
-    // changed since then.
+    // First look, by reference, for a refund that an earlier try of this request began: that refund has
+    // changed the collection, so the checks could refuse the repetition.
     const begun = await findExisting(ctx, { reference: named, merchantId: caller.merchantId })
     const asked = input.amount == null ? {} : { amount: input.amount }
     if (isOwn(ctx, begun, { type: 'deposit', refundOfId, ...asked })) return resumeDeposit(ctx, begun)
