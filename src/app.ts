@@ -30,7 +30,8 @@ import { startJobs } from './jobs/schedule.ts'
 import { openMailer } from './mail/mailer.ts'
 import { createOperators } from './operators/registry.ts'
 import { type SimulatorControl, simulatorControl } from './operators/sandbox.ts'
-import { payoutsDueJob, resolveJob, serviceJobs, serviceTasks, webhooksDueJob } from './resources/jobs.ts'
+import { resolveJob } from './requests/due.ts'
+import { payoutsDueJob, serviceJobs, serviceTasks, webhooksDueJob } from './resources/jobs.ts'
 import { subjects } from './resources/subjects.ts'
 import { createSender } from './resources/webhooks/send.ts'
 import { productionSchema, schema } from './resources/schema.ts'
@@ -195,6 +196,7 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
     ...webhooks,
     feed,
     inFlight,
+    checkSlots: new Map(),
     subjects,
     ending: ending.signal,
     streams: new Map(),

@@ -17,8 +17,9 @@ import type { Mailer } from './mail/mailer.ts'
 import type { OperatorRegistry } from './operators/registry.ts'
 import type { Drains } from './jobs/drain.ts'
 import type { Leases } from './jobs/leases.ts'
-import type { Subjects } from './requests/subjects.ts'
+import type { CheckSlots, Subjects } from './requests/subjects.ts'
 import type { Clock } from './shared/clock.ts'
+import type { Provider } from './shared/providers.ts'
 import type { InFlight } from './shared/single-flight.ts'
 import type { Sender } from './shared/sender.ts'
 import type { Log } from './telemetry/log.ts'
@@ -51,6 +52,8 @@ export interface Services {
   drains: Drains
   feed: Feed
   inFlight: InFlight
+  /** The slots of this process for checks with operators. */
+  checkSlots: Map<Provider, CheckSlots>
   /** Every kind of subject that a request to an operator may have. */
   subjects: Subjects
   /** Aborted when the service begins to end: a request that waits for an outcome then answers without it. */

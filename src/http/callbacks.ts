@@ -1,10 +1,8 @@
 import { Hono } from 'hono'
-import { asPlatform } from '../database/as-platform.ts'
 import type { Services } from '../context.ts'
 import type { RawCallback } from '../operators/operator.ts'
 import type { Operator } from '../operators/registry.ts'
-import { recordCallback } from '../requests/record-callback.ts'
-import { resolveJob } from '../resources/jobs.ts'
+import { recordAndAsk } from '../requests/record-callback.ts'
 import { type Provider, providers } from '../shared/providers.ts'
 import { type HttpBindings, readBody } from './request.ts'
 
@@ -49,22 +47,18 @@ async function takeCallback(
   if (read.kind === 'ignored') return 204
   const correlationId =
     read.find.correlationId ?? (read.operationId === null ? read.find.clientRef : undefined)
-  const kept = await recordCallback(
-    asPlatform(services, "an operator's callback names a request, not a merchant").pool,
-    {
-      provider,
-      dedupeKey: read.dedupeKey,
-      body: Buffer.from(raw.body).toString('utf8').replaceAll('\0', ''),
-      requestId: read.operationId === null ? null : BigInt(read.operationId),
-      correlationId: correlationId !== undefined && uuid.test(correlationId) ? correlationId : null,
-      says: read.says,
-    },
-  )
-  if (kept.requestId === null) {
+  const { requestId } = await recordAndAsk(services, {
+    provider,
+    dedupeKey: read.dedupeKey,
+    body: Buffer.from(raw.body).toString('utf8').replaceAll('\0', ''),
+    requestId: read.operationId === null ? null : BigInt(read.operationId),
+    correlationId: correlationId !== undefined && uuid.test(correlationId) ? correlationId : null,
+    says: read.says,
+  })
+  if (requestId === null) {
     services.log.warn({ provider, find: read.find }, 'a callback names no request of this service')
     return 404
   }
-  if (kept.isNew) services.notifyJob(resolveJob(provider))
   return 204
 }
 

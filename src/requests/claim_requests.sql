@@ -36,36 +36,7 @@ BEGIN
     next_check_at = service_now() + fence_ms * interval '1 millisecond'
   WHERE r.id = ANY (taken);
 
-  RETURN QUERY
-  SELECT r.id, r.merchant_id,
-    CASE WHEN r.payout_id IS NOT NULL THEN 'payout' WHEN r.recipient_id IS NOT NULL THEN 'recipient'
-      WHEN r.kind = 'collect' THEN 'collection' ELSE 'deposit' END,
-    coalesce(r.payout_id, r.recipient_id, r.transaction_id), r.provider, r.kind, r.amount, r.phone,
-    r.handle || jsonb_build_object('correlationId', r.correlation_id, 'clientRef', r.correlation_id),
-    r.state, r.attempt, now(), r.check_count,
-    whole_ms(service_now() - r.created_at), whole_ms(t.expires_at - service_now()),
-    coalesce(whole_ms(service_now() - coalesce(t.expires_at, s.settled_at)), 0),
-    whole_ms(service_now() - coalesce(s.settled_at, r.created_at)),
-    whole_ms(now() - r.fence_until) + fence_ms,
-    coalesce(t.request_data, p.request_data, '{}'),
-    coalesce(t.status::text, p.status::text, b.status::text), r.handle->>'claimed',
-    whole_ms(service_now() - (r.handle->>'alertAt')::timestamptz), r.handle->>'rejectedReason',
-    coalesce(b.cancel_requested, false),
-    EXISTS (SELECT FROM deposit_approval a WHERE a.transaction_id = r.transaction_id)
-  FROM operator_request r
-  LEFT JOIN LATERAL (
-    SELECT t.* FROM transaction t WHERE t.id = r.transaction_id AND t.merchant_id = r.merchant_id LIMIT 1
-  ) t ON true
-  LEFT JOIN LATERAL (
-    SELECT p.* FROM payout p WHERE p.id = r.payout_id AND p.merchant_id = r.merchant_id LIMIT 1
-  ) p ON true
-  LEFT JOIN LATERAL (
-    SELECT b.*, g.cancel_requested_at IS NOT NULL AS cancel_requested
-    FROM batch_recipient b JOIN batch g ON g.id = b.batch_id
-    WHERE b.id = r.recipient_id AND b.merchant_id = r.merchant_id LIMIT 1
-  ) b ON true
-  CROSS JOIN LATERAL (SELECT coalesce(t.settled_at, p.settled_at, b.settled_at) AS settled_at) s
-  WHERE r.id = ANY (taken);
+  RETURN QUERY SELECT * FROM claimed_requests(taken, fence_ms);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION claim_requests FROM PUBLIC;

@@ -1,22 +1,30 @@
 import type { Pool } from 'pg'
-import { sqlFunction } from '../database/sql-function.ts'
+import { shareStatement } from '../database/batch.ts'
+import { sqlFunctionOfMany } from '../database/sql-function.ts'
 import type { CallbackHint } from '../operators/operator.ts'
 import { invariant } from '../shared/invariant.ts'
 import type { Provider } from '../shared/providers.ts'
+import { askWithSlot, askWhenFree, freeSlot, takeSlot } from './due.ts'
+import type { OpenRequest } from './open-request.ts'
+import { claimedColumns, claimPauses } from './store.ts'
+import type { RequestServices } from './subjects.ts'
 
-const record = sqlFunction('record_callback', {
-  takes: {
-    ofProvider: 'provider',
-    ofDedupeKey: 'text',
-    ofBody: 'text',
+const recordCallbacks = sqlFunctionOfMany('record_callbacks', {
+  each: {
+    provider: 'provider',
+    dedupeKey: 'text',
+    body: 'text',
     namedId: 'bigint?',
     namedCorrelation: 'uuid?',
-    says: 'text',
+    outcome: 'text',
+    hasSlot: 'boolean',
   },
-  gives: { isNew: 'boolean', requestId: 'bigint?' },
+  takes: { pauseMs: 'bigint', fenceMs: 'bigint', waits: 'boolean' },
+  // All columns of the request are null where it was not claimed.
+  gives: { isRecorded: 'boolean', isNew: 'boolean', requestId: 'bigint?', ...claimedColumns },
 })
 
-/** A callback that names a request of this service. */
+/** A callback of an operator. */
 export interface CallbackRecord {
   provider: Provider
   dedupeKey: string
@@ -27,23 +35,84 @@ export interface CallbackRecord {
   says: CallbackHint['says']
 }
 
+/** The result of recording a callback. */
+export interface RecordedCallback {
+  /** True if this call stored the callback; false if it was stored before. */
+  isNew: boolean
+  /** The request that is due now; null where the callback names no request of this service. */
+  requestId: bigint | null
+  /** The request where this call claimed it: the caller must ask about it. */
+  claimed: OpenRequest | null
+}
+
 /**
- * Stores a callback once and makes its request due; only a query decides what the callback means.
- * @returns whether the callback was new, and the request that is due now (null where it names no request of
- * this service)
+ * Records a callback and begins the question about its request; only the operator's answer decides what the
+ * callback means. While this process has free slots, the statement that records the callback also claims the
+ * request. Where no slot is free, the request is due, and the next free slot takes the oldest due request.
+ * Resolves before the question: the database holds all that a process needs to ask it after a crash.
+ */
+export async function recordAndAsk(
+  services: RequestServices,
+  callback: CallbackRecord,
+): Promise<Pick<RecordedCallback, 'requestId'>> {
+  const { provider } = callback
+  const hasSlot = takeSlot(services, provider)
+  let claimed: OpenRequest | null = null
+  try {
+    const recorded = await recordCallback(services, callback, hasSlot)
+    claimed = recorded.claimed
+    if (!hasSlot && recorded.isNew && recorded.requestId !== null) askWhenFree(services, provider)
+    return recorded
+  } finally {
+    if (claimed) askWithSlot(services, claimed)
+    else if (hasSlot) freeSlot(services, provider)
+  }
+}
+
+/**
+ * Stores a callback once and makes its request due. Callbacks that arrive together share one statement.
+ * @param hasSlot true if the caller can ask about the request at once: then the request is claimed for it
  */
 export async function recordCallback(
-  pool: Pool,
-  { provider, dedupeKey, body, requestId, correlationId, says }: CallbackRecord,
-): Promise<{ isNew: boolean; requestId: bigint | null }> {
-  const [recorded] = await record(pool, {
-    ofProvider: provider,
-    ofDedupeKey: dedupeKey,
-    ofBody: body,
-    namedId: requestId,
-    namedCorrelation: correlationId,
-    says,
+  { batches, database }: Pick<RequestServices, 'batches' | 'database'>,
+  callback: CallbackRecord,
+  hasSlot = false,
+): Promise<RecordedCallback> {
+  const item = { callback, hasSlot }
+  const recorded = await batches.run(recordTogether, item)
+  if (recorded.isRecorded) return recorded
+  const [alone] = await recordAll(database.pool, [item], true)
+  invariant(alone, 'record_callbacks gives one row for each callback')
+  return alone
+}
+
+interface Item {
+  callback: CallbackRecord
+  hasSlot: boolean
+}
+
+interface Answer extends RecordedCallback {
+  /** False where another session has the row of the request: nothing was stored. */
+  isRecorded: boolean
+}
+
+/** Each operator has its share of a statement, so that many callbacks of one do not delay those of others. */
+const recordTogether = shareStatement(
+  (pool: Pool, items: readonly Item[]) => recordAll(pool, items, false),
+  ({ callback }) => callback.provider,
+)
+
+async function recordAll(pool: Pool, items: readonly Item[], waits: boolean): Promise<Answer[]> {
+  const callbacks = items.map(({ callback, hasSlot }) => ({
+    ...callback,
+    namedId: callback.requestId,
+    namedCorrelation: callback.correlationId,
+    outcome: callback.says,
+    hasSlot,
+  }))
+  const rows = await recordCallbacks(pool, callbacks, { ...claimPauses(), waits })
+  return rows.map(({ isRecorded, isNew, requestId, ...request }) => {
+    const isClaimed = (request.id as bigint | null) !== null
+    return { isRecorded, isNew, requestId, claimed: isClaimed ? request : null }
   })
-  invariant(recorded, 'record_callback gives one row')
-  return recorded
 }

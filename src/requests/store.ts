@@ -17,6 +17,35 @@ export const claimBounds = { operatorQueryIntervalMs: 3_000 }
  */
 const exchangesPaceMs = 50
 
+/** The columns of a claimed request, as `claimed_requests` reads them. */
+export const claimedColumns = {
+  id: 'bigint',
+  merchantId: 'int',
+  subject: sqlType<Subject>('text'),
+  subjectId: 'bigint',
+  provider: 'provider',
+  kind: sqlType<OpenRequest['kind']>('operator_request_kind'),
+  amount: 'bigint',
+  phone: 'text',
+  handle: sqlType<OperatorHandle>('jsonb'),
+  state: sqlType<OpenRequest['state']>('operator_request_state'),
+  attempt: sqlType<number>('smallint'),
+  claimedAt: 'timestamptz',
+  checkCount: 'int',
+  ageMs: sqlType<number>('double precision'),
+  leftMs: sqlType<number | null>('double precision?'),
+  sinceOverMs: sqlType<number>('double precision'),
+  sinceSettledMs: sqlType<number>('double precision'),
+  sinceSentMs: sqlType<number>('double precision'),
+  request: sqlType<OpenRequest['request']>('jsonb'),
+  status: 'text',
+  claimed: sqlType<OpenRequest['claimed']>('text?'),
+  sinceNotifiedMs: sqlType<number | null>('double precision?'),
+  rejectedReason: sqlType<FailureReason | null>('text?'),
+  cancelRequested: 'boolean',
+  isApproved: 'boolean',
+} as const
+
 const claimRequests = sqlFunction('claim_requests', {
   takes: {
     onlyProvider: 'provider?',
@@ -25,33 +54,7 @@ const claimRequests = sqlFunction('claim_requests', {
     pauseMs: 'bigint',
     fenceMs: 'bigint',
   },
-  gives: {
-    id: 'bigint',
-    merchantId: 'int',
-    subject: sqlType<Subject>('text'),
-    subjectId: 'bigint',
-    provider: 'provider',
-    kind: sqlType<OpenRequest['kind']>('operator_request_kind'),
-    amount: 'bigint',
-    phone: 'text',
-    handle: sqlType<OperatorHandle>('jsonb'),
-    state: sqlType<OpenRequest['state']>('operator_request_state'),
-    attempt: sqlType<number>('smallint'),
-    claimedAt: 'timestamptz',
-    checkCount: 'int',
-    ageMs: sqlType<number>('double precision'),
-    leftMs: sqlType<number | null>('double precision?'),
-    sinceOverMs: sqlType<number>('double precision'),
-    sinceSettledMs: sqlType<number>('double precision'),
-    sinceSentMs: sqlType<number>('double precision'),
-    request: sqlType<OpenRequest['request']>('jsonb'),
-    status: 'text',
-    claimed: sqlType<OpenRequest['claimed']>('text?'),
-    sinceNotifiedMs: sqlType<number | null>('double precision?'),
-    rejectedReason: sqlType<FailureReason | null>('text?'),
-    cancelRequested: 'boolean',
-    isApproved: 'boolean',
-  },
+  gives: claimedColumns,
 })
 
 /**
@@ -72,8 +75,8 @@ export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenR
   return request ?? null
 }
 
-/** Reads the limits at each call, because tests shorten them. */
-function claimPauses() {
+/** Returns the pauses of a claim, read at each call because tests shorten them. */
+export function claimPauses() {
   return { pauseMs: claimBounds.operatorQueryIntervalMs, fenceMs: limits.operatorFenceMs }
 }
 

@@ -3,7 +3,6 @@ import { chainAuditLog } from '../audit/verify-chain.ts'
 import { sweepIdempotencyKeys } from '../idempotency/idempotency-keys.ts'
 import { sweepRateLimits } from '../limits/window.ts'
 import type { Services } from '../context.ts'
-import { singleFlight } from '../shared/single-flight.ts'
 import { asPlatform } from '../database/as-platform.ts'
 import { compareClocksEveryMs, describeSkew, isSkewed, readClockSkew } from '../database/clock-skew.ts'
 import type { Tasks } from '../jobs/catalogue.ts'
@@ -12,15 +11,12 @@ import type { Job } from '../jobs/schedule.ts'
 import { newSliceSize, proveDueSlice, proveRecent } from '../ledger/audit.ts'
 import { watchProofAge } from '../ledger/proof-age.ts'
 import type { LedgerProblem } from '../ledger/verify.ts'
-import { originOf } from '../requests/open-request.ts'
-import { claimDue } from '../requests/store.ts'
+import { resolveDue, resolveJob } from '../requests/due.ts'
 import { limits } from '../shared/limits.ts'
-import type { Provider } from '../shared/providers.ts'
 import { writeHeadEmails } from './audit-log/head-emails.ts'
 import { sendDueRecipients } from './batches/send.ts'
 import { seeToDuePayouts } from './payouts/due.ts'
 import { sendDuePayouts } from './payouts/send.ts'
-import { checkRequest } from '../requests/check.ts'
 import { sendPasswordReset } from './team/password.ts'
 import { sendMail } from './team/send-mail.ts'
 import { sweepPeople } from './team/sweep.ts'
@@ -39,9 +35,6 @@ export const jobBounds = {
   /** The job proves what is new in the books (see docs/design/ledger.md#proof). */
   auditEveryMs: 60_000,
 }
-
-/** The number of requests that one process checks with one operator at the same time. */
-export const dueRequestsMax = 32
 
 /** The time for which one run of the proof of all books takes slices. */
 export const auditSliceTurnMs = 200
@@ -95,14 +88,11 @@ export function serviceTasks(services: Services): Tasks {
 export function serviceJobs(services: Services): readonly Job[] {
   return [
     // One job per operator: an operator that does not answer does not delay the requests to the others.
-    ...services.operators.list().map(({ provider }) => {
-      const dueRun: DueRun = { underWay: new Set(), isMoreDue: false }
-      return {
-        name: resolveJob(provider),
-        everyMs: jobBounds.resolveEveryMs,
-        run: () => resolveDue(services, provider, dueRun),
-      }
-    }),
+    ...services.operators.list().map(({ provider }) => ({
+      name: resolveJob(provider),
+      everyMs: jobBounds.resolveEveryMs,
+      run: () => resolveDue(services, provider),
+    })),
     {
       name: payoutsDueJob,
       everyMs: jobBounds.payoutsDueEveryMs,
@@ -262,52 +252,3 @@ const watchJob = 'ledger.watch'
 
 /** The job that looks for webhooks that are due. */
 export const webhooksDueJob = 'webhooks.due'
-
-/** The name of the job that asks one operator about its open requests. */
-export function resolveJob(provider: Provider): string {
-  return `requests.resolve.${provider}`
-}
-
-/** The checks of one process with one operator that are running. */
-interface DueRun {
-  /** Requests that are being checked, at most `dueRequestsMax`. */
-  underWay: Set<bigint>
-  /** True if the last look found as many due requests as it could take: more may be due. */
-  isMoreDue: boolean
-}
-
-/**
- * Takes as many due requests as there are free slots and checks each on its own: no check waits for another.
- * While more requests are due, a slot that becomes free is filled at once. If the operator could not be
- * reached, the next regular run continues: such checks end at once, so that notifying after each of them
- * would run through the whole queue.
- * @returns true where more requests are due and slots became free during the look
- */
-async function resolveDue(services: Services, provider: Provider, dueRun: DueRun): Promise<boolean> {
-  const { underWay } = dueRun
-  const room = dueRequestsMax - underWay.size
-  if (room === 0) return false
-  const requests = await claimDue(asPlatform(services, reason).pool, provider, room)
-  dueRun.isMoreDue = requests.length === room
-  for (const request of requests) {
-    underWay.add(request.id)
-    const name = `check:${originOf(request)}`
-    const check = () => singleFlight(services, name, () => checkRequest(services, request))
-    // A check that already runs may have begun before this request became due, and miss the reason: wait for
-    // it, then check again.
-    const before = services.inFlight.get(name)
-    const checked = before ? before.then(check, check) : check()
-    const end = (reached: boolean) => {
-      underWay.delete(request.id)
-      if (reached && dueRun.isMoreDue) services.notifyJob(resolveJob(provider))
-    }
-    checked.then(
-      ({ reached }) => end(reached),
-      (error: unknown) => {
-        services.log.error({ err: error }, 'the check of a request to an operator failed')
-        end(false)
-      },
-    )
-  }
-  return dueRun.isMoreDue && underWay.size < dueRequestsMax
-}

@@ -97,6 +97,8 @@ export function useScriptedOperator(): void {
       addresses: { publicUrl: 'https://us.example', callbackUrl: 'https://us.example' },
       access: { master: new MasterSecret(Buffer.alloc(32)) },
       inFlight: new Map(),
+      checkSlots: new Map(),
+      notifyJob: () => undefined,
       subjects,
       restores: { mayHaveSent: () => false },
       ending,

@@ -194,8 +194,11 @@ const aroundThem = [
   () => claimDue(pool, 'OperatorA', 8),
   () => {
     const report = { provider: 'OperatorA', body: '{}', correlationId: null, says: 'settled' } as const
-    const say = (requestId: bigint) =>
-      recordCallback(pool, { ...report, requestId, dedupeKey: `${requestId}-${chance(5)}` })
+    const process = { batches: openBatches(pool), database: other }
+    const say = (requestId: bigint) => {
+      const callback = { ...report, requestId, dedupeKey: `${requestId}-${chance(5)}` }
+      return recordCallback(process, callback, chance(2) === 0)
+    }
     return Promise.all(some(made.requests).map(say))
   },
   () => pool.query('SELECT sequence_events(500)'),

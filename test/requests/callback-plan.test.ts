@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openBatches } from '../../src/database/batch.ts'
 import { openPool } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { recordCallback } from '../../src/requests/record-callback.ts'
@@ -42,20 +43,21 @@ test.each(['requestId', 'correlationId'] as const)(
       Array.from({ length: rounds }, () => openCollection(db.database.pool, merchant)),
     )
     const reads = await readsOf(async (pool) => {
+      const services = { batches: openBatches(pool), database: { pool } }
       for (const { requestId, correlationId } of opened) {
         const named = {
           requestId: null,
           correlationId: null,
           [by]: by === 'requestId' ? requestId : correlationId,
         }
-        const kept = await recordCallback(pool, {
+        const kept = await recordCallback(services, {
           provider: 'OperatorA',
           dedupeKey: crypto.randomUUID(),
           body: '{}',
           says: 'settled',
           ...named,
         })
-        expect(kept).toEqual({ isNew: true, requestId })
+        expect(kept).toMatchObject({ isNew: true, requestId, claimed: null })
       }
     })
     expect(reads.scans).toBe(0)

@@ -9,7 +9,8 @@ import type {
 } from '../../src/operators/operator.ts'
 import { recordCallback } from '../../src/requests/record-callback.ts'
 import { recordRequest } from '../../src/requests/store.ts'
-import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
+import { resolveJob } from '../../src/requests/due.ts'
+import { serviceJobs } from '../../src/resources/jobs.ts'
 import { checkRequest } from '../../src/requests/check.ts'
 import { settleTransaction } from '../../src/resources/transactions/settle.ts'
 import {
@@ -30,7 +31,7 @@ useScriptedOperator()
 
 let callbacks = 0
 const callback = ({ requestId }: Opened, says: CallbackHint['says']) =>
-  recordCallback(scripted.pool, {
+  recordCallback(scripted.services, {
     provider: 'OperatorA',
     dedupeKey: `callback ${(callbacks += 1)}`,
     body: '{}',

@@ -31,7 +31,7 @@ useScriptedOperator()
 const reversed = { deposit: 'reversed', payout: 'completed' } as const
 const causeOf = ({ subject, id }: Disbursement) => `${subject === 'deposit' ? 'transaction' : 'payout'}:${id}`
 const callbackSays = ({ requestId }: Disbursement, said: 'settled' | 'reversed') =>
-  recordCallback(scripted.pool, {
+  recordCallback(scripted.services, {
     provider: 'OperatorA',
     dedupeKey: `${requestId} ${said} ${Math.random()}`,
     body: '{}',

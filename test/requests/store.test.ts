@@ -13,6 +13,10 @@ const other = db.secondProcess()
 const batches = openBatches(pool)
 const merchant = await makeMerchant(pool)
 
+/** Where the two processes record callbacks. */
+const here = { batches, database: db.database }
+const there = { batches: openBatches(other.pool), database: other }
+
 // Every test begins with nothing due.
 beforeEach(() => db.owner.query('UPDATE operator_request SET next_check_at = NULL'))
 
@@ -267,19 +271,19 @@ describe('a callback', () => {
     const { requestId } = await openCollection(pool, merchant)
     const same = callback({ requestId, dedupeKey: 'same' })
     const answers = await Promise.all(
-      Array.from({ length: 31 }, (_, n) => recordCallback(n % 2 ? pool : other.pool, same)),
+      Array.from({ length: 31 }, (_, n) => recordCallback(n % 2 ? here : there, same)),
     )
     expect(answers.filter((answer) => answer.isNew)).toHaveLength(1)
     expect(new Set(answers.map((answer) => answer.requestId))).toEqual(new Set([requestId]))
     expect(await standing(requestId)).toMatchObject({ due: true })
-    expect(await recordCallback(pool, { ...same, provider: 'OperatorC' })).toMatchObject({ isNew: true })
+    expect(await recordCallback(here, { ...same, provider: 'OperatorC' })).toMatchObject({ isNew: true })
   })
 
   test('names its request by address, by correlation id, or by both when they agree', async () => {
     const a = await openCollection(pool, merchant)
     const b = await openCollection(pool, merchant)
     const find = async (more: Partial<CallbackRecord>) =>
-      (await recordCallback(pool, callback(more))).requestId
+      (await recordCallback(here, callback(more))).requestId
     expect(await find({ requestId: a.requestId })).toBe(a.requestId)
     expect(await find({ correlationId: a.correlationId })).toBe(a.requestId)
     expect(await find({ requestId: a.requestId, correlationId: a.correlationId })).toBe(a.requestId)
@@ -292,7 +296,7 @@ describe('a callback', () => {
     const { transactionId, requestId } = await openCollection(pool, merchant)
     await settleMany(pool, [{ id: transactionId, to: 'failed' }])
     expect(await standing(requestId)).toMatchObject({ state: 'refused', open: false })
-    await recordCallback(pool, callback({ requestId }))
+    await recordCallback(here, callback({ requestId }))
     const claimed = await claimDue(pool, 'OperatorA', 10)
     expect(claimed).toMatchObject([{ id: requestId, state: 'refused', status: 'failed' }])
     await note(requestId, { state: 'accepted' })
@@ -302,7 +306,11 @@ describe('a callback', () => {
   test('about a paid request asks nothing', async () => {
     const { transactionId, requestId } = await openCollection(pool, merchant)
     await settleMany(pool, [{ id: transactionId, to: 'success' }])
-    expect(await recordCallback(pool, callback({ requestId }))).toEqual({ isNew: true, requestId })
+    expect(await recordCallback(here, callback({ requestId }))).toMatchObject({
+      isNew: true,
+      requestId,
+      claimed: null,
+    })
     expect(await standing(requestId)).toMatchObject({ state: 'settled', open: false })
   })
 
@@ -315,7 +323,7 @@ describe('a callback', () => {
       const { requestId } = await openCollection(pool, merchant)
       await change(requestId, due)
       expect(await claimDue(pool, 'OperatorA', 10)).toHaveLength(1)
-      await recordCallback(pool, callback({ requestId }))
+      await recordCallback(here, callback({ requestId }))
       // The answer is older than the callback.
       await note(requestId, { state: 'accepted', nextCheckMs: ms })
       expect(await standing(requestId)).toMatchObject({ due: true })
@@ -324,7 +332,7 @@ describe('a callback', () => {
 
   test('that comes before the answer to the first send is not lost', async () => {
     const { requestId } = await openCollection(pool, merchant)
-    await recordCallback(pool, callback({ requestId }))
+    await recordCallback(here, callback({ requestId }))
     await note(requestId, { state: 'accepted', nextCheckMs: 60_000 })
     expect(await standing(requestId)).toMatchObject({ due: true, state: 'accepted' })
   })

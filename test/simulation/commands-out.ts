@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { recordCallback } from '../../src/requests/record-callback.ts'
-import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
+import { resolveJob } from '../../src/requests/due.ts'
+import { serviceJobs } from '../../src/resources/jobs.ts'
 import { cancelPayout } from '../../src/resources/payouts/cancel.ts'
 import { createPayout } from '../../src/resources/payouts/create.ts'
 import { sendDuePayouts } from '../../src/resources/payouts/send.ts'
@@ -260,11 +261,11 @@ async function report(
   name: string,
   nth: string,
   model: MoneyModel,
-  { environment }: RealOut,
+  { environment, services }: RealOut,
 ) {
   const dedupeKey = `${name}:${nth}`
   const says = claims[environment.operator.operations.get(name)?.state ?? 'prompting']
-  const kept = await recordCallback(environment.pool, {
+  const kept = await recordCallback(services, {
     provider: 'OperatorA',
     dedupeKey,
     body: '{}',

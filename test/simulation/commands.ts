@@ -3,7 +3,8 @@ import { expect } from 'vitest'
 import type { Services } from '../../src/context.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
 import { recordCallback } from '../../src/requests/record-callback.ts'
-import { resolveJob, serviceJobs } from '../../src/resources/jobs.ts'
+import { resolveJob } from '../../src/requests/due.ts'
+import { serviceJobs } from '../../src/resources/jobs.ts'
 import { checkPayment, paymentState } from '../../src/resources/transactions/check.ts'
 import { collect } from '../../src/resources/transactions/collect.ts'
 import { DomainError } from '../../src/shared/errors.ts'
@@ -158,10 +159,10 @@ const claims = { prompting: 'pending', paid: 'settled', declined: 'refused', rev
 
 /** The operator calls back for the `nth` time, in any order, any number of times. */
 function callback(at: number, nth: number): Command {
-  return aboutItem(`callback ${nth} `, at, async (payment, name, model, { environment }) => {
+  return aboutItem(`callback ${nth} `, at, async (payment, name, model, { environment, services }) => {
     const dedupeKey = `${name}:${nth}`
     const says = claims[environment.operator.operations.get(name)?.state ?? 'prompting']
-    const kept = await recordCallback(environment.pool, {
+    const kept = await recordCallback(services, {
       provider: 'OperatorA',
       dedupeKey,
       body: '{}',

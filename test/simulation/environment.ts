@@ -152,6 +152,7 @@ export function openNode({ pool, merchantPool, ...environment }: SettledEnvironm
       },
     },
     inFlight: new Map(),
+    checkSlots: new Map(),
     subjects,
     restores: { mayHaveSent: () => false },
     ending,

@@ -160,8 +160,8 @@ test.concurrent(
         () => check(scenario, a),
         async () => {
           await scenario.turns.step('customer', () => customer(scenario, 'paid'))
-          await recordCallback(b.database.pool, { ...callback, correlationId: name })
-          await recordCallback(b.database.pool, { ...callback, correlationId: name })
+          await recordCallback(b, { ...callback, correlationId: name })
+          await recordCallback(b, { ...callback, correlationId: name })
         },
       )
       // The check may record an older answer after the callback: the next run of the schedule asks again.
