@@ -43,20 +43,20 @@ const withoutLocks: readonly Edit[] = [
     replace: 'ORDER BY r.next_check_at',
   },
   {
-    file: 'src/resources/jobs.ts',
+    file: 'src/requests/due.ts',
     find: 'singleFlight(services, name, () => checkRequest(services, request))',
     replace: 'checkRequest(services, request)',
   },
-  // and every copy of a callback makes the request due.
+  // and every copy of a callback makes it due, and claims it.
   {
-    file: 'record_callback()',
-    find: "FROM kept WHERE r.id = kept.request_id AND (r.state <> 'settled' OR says <> 'settled')",
-    replace: 'FROM named WHERE r.id = named.id',
+    file: 'record_callbacks()',
+    find: 'i.has_slot AND (r.query_after IS NULL OR r.query_after <= now()) AS claims',
+    replace: 'i.has_slot AS claims',
   },
   {
-    file: 'src/http/callbacks.ts',
-    find: 'if (kept.isNew) services.notifyJob',
-    replace: 'services.notifyJob',
+    file: 'record_callbacks()',
+    find: "WHERE i.n = ANY (fresh) AND (r.state <> 'settled' OR i.outcome <> 'settled')",
+    replace: 'WHERE i.request_id = ANY (locked)',
   },
 ]
 

@@ -43,7 +43,10 @@ function nameOf(statement: string): string {
  * Statements of the previous release that this schema no longer answers, each with the reason why that is
  * bearable while its nodes are still at work. Empty it when `release.json` is written anew.
  */
-const ended: Readonly<Record<string, string>> = {}
+const ended: Readonly<Record<string, string>> = {
+  'record_callback: function record_callback(provider, text, text, bigint, uuid, text) does not exist':
+    'a node of this release keeps the function in the database until the release after it (applyFunctions)',
+}
 
 test(`the schema answers all that ${release} asks`, async () => {
   expect(uses.length).toBeGreaterThan(100)

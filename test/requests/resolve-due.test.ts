@@ -6,6 +6,7 @@ import { type Schedule, startJobs } from '../../src/jobs/schedule.ts'
 import type { QueryOutcome } from '../../src/operators/operator.ts'
 import type { Operator } from '../../src/operators/registry.ts'
 import { dueRequestsMax, resolveJob } from '../../src/requests/due.ts'
+import { type CallbackRecord, recordAndAsk } from '../../src/requests/record-callback.ts'
 import { jobBounds, serviceJobs } from '../../src/resources/jobs.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { openCollection } from '../kit/money.ts'
@@ -22,12 +23,14 @@ let arrivals: (() => void)[]
 let schedule: Schedule
 /** How often the job looked for due requests. */
 let looks: number
+let answersAtOnce: boolean
 
 beforeEach(async () => {
   await scripted.db.owner.query('UPDATE operator_request SET next_check_at = NULL')
   questions = []
   arrivals = []
   looks = 0
+  answersAtOnce = false
 })
 afterEach(async () => {
   for (const answer of questions) answer(answers.settled)
@@ -40,6 +43,7 @@ const operator = {
   query: () =>
     new Promise<QueryOutcome>((answer) => {
       questions.push(answer)
+      if (answersAtOnce) answer(answers.settled)
       for (const arrive of arrivals.splice(0)) arrive()
     }),
 } as unknown as Operator
@@ -49,20 +53,31 @@ async function asked(count: number): Promise<void> {
 }
 
 async function openDue(count: number): Promise<void> {
-  await Promise.all(Array.from({ length: count }, () => openCollection(scripted.pool, scripted.merchant)))
+  for (let left = count; left > 0; left -= 50) {
+    const some = Array.from({ length: Math.min(left, 50) })
+    await Promise.all(some.map(() => openCollection(scripted.pool, scripted.merchant)))
+  }
   await scripted.db.owner.query(
     `UPDATE operator_request SET state = 'accepted', next_check_at = now() - interval '1 s'
      WHERE next_check_at IS NOT NULL`,
   )
 }
 
-function startResolving(): void {
-  const services = {
+function services(): Services {
+  return {
     ...scripted.services,
     operators: { list: () => [{ provider: 'OperatorA' }], find: () => operator },
     notifyJob: (name: string) => schedule.notify(name),
   } as unknown as Services
-  const job = serviceJobs(services).find(({ name }) => name === resolveJob('OperatorA'))
+}
+
+function callbackOf(requestId: bigint): CallbackRecord {
+  const named = { requestId, correlationId: null }
+  return { provider: 'OperatorA', dedupeKey: String(requestId), body: '{}', says: 'settled', ...named }
+}
+
+function startResolving(): void {
+  const job = serviceJobs(services()).find(({ name }) => name === resolveJob('OperatorA'))
   if (!job) throw new Error('no such job')
   const counted = { ...job, run: () => ((looks += 1), job.run()) }
   schedule = startJobs([counted], createLog('silent'))
@@ -88,6 +103,50 @@ test('one slow answer holds up nothing: all that is due is asked about in one go
     questions[next]?.(answers.settled)
   }
   expect(questions).toHaveLength(all)
+})
+
+test('300 due requests are all asked about without the timer, by far fewer statements', async () => {
+  const all = 300
+  await openDue(all)
+  answersAtOnce = true
+  startResolving()
+  await asked(all)
+  await allChecked()
+  expect(questions).toHaveLength(all)
+  expect(await countWhere("state = 'settled'")).toBe(all)
+  expect(looks).toBeLessThan(all / 4)
+})
+
+test('callbacks beyond the free slots wait for a slot behind what was due before, not for the timer', async () => {
+  await openDue(dueRequestsMax * 2)
+  await scripted.db.owner.query(
+    `UPDATE operator_request SET next_check_at = NULL WHERE id IN (
+       SELECT id FROM operator_request WHERE next_check_at IS NOT NULL ORDER BY id DESC LIMIT $1)`,
+    [dueRequestsMax - 8],
+  )
+  const { rows } = await scripted.db.owner.query<{ id: bigint }>(
+    'SELECT id FROM operator_request WHERE merchant_id = $1 AND next_check_at IS NULL ORDER BY id',
+    [scripted.merchant.merchantId],
+  )
+  startResolving()
+  await asked(dueRequestsMax)
+  // 8 more were due before any callback; no slot is free.
+  await Promise.all(rows.map(({ id }) => recordAndAsk(services(), callbackOf(id))))
+  expect(questions).toHaveLength(dueRequestsMax)
+  expect(await countWhere('check_count = 0 AND next_check_at <= service_now()')).toBe(dueRequestsMax)
+  for (const answer of questions.slice(0, 8)) answer(answers.settled)
+  await asked(dueRequestsMax + 8)
+  const asks = rows.map(({ id }) => id)
+  const { rows: early } = await scripted.db.owner.query(
+    'SELECT FROM operator_request WHERE id = ANY ($1) AND check_count > 0',
+    [asks],
+  )
+  expect(early).toEqual([])
+  answersAtOnce = true
+  for (const answer of questions) answer(answers.settled)
+  await asked(dueRequestsMax * 2)
+  await allChecked()
+  expect(await countWhere("state = 'settled'")).toBe(dueRequestsMax * 2)
 })
 
 test('an operator out of reach is asked no faster than the timer says', async () => {
