@@ -17,9 +17,9 @@ import type { Mailer } from './mail/mailer.ts'
 import type { OperatorRegistry } from './operators/registry.ts'
 import type { Drains } from './jobs/drain.ts'
 import type { Leases } from './jobs/leases.ts'
-import type { CheckSlots, Subjects } from './requests/subjects.ts'
+import type { ChecksByOperator } from './requests/check-slots.ts'
+import type { Subjects } from './requests/subjects.ts'
 import type { Clock } from './shared/clock.ts'
-import type { Provider } from './shared/providers.ts'
 import type { InFlight } from './shared/single-flight.ts'
 import type { Sender } from './shared/sender.ts'
 import type { Log } from './telemetry/log.ts'
@@ -53,7 +53,7 @@ export interface Services {
   feed: Feed
   inFlight: InFlight
   /** The slots of this process for checks with operators. */
-  checkSlots: Map<Provider, CheckSlots>
+  checkSlots: ChecksByOperator
   /** Every kind of subject that a request to an operator may have. */
   subjects: Subjects
   /** Aborted when the service begins to end: a request that waits for an outcome then answers without it. */

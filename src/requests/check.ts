@@ -1,6 +1,7 @@
 import { deadlineIn } from '../operators/call-limits.ts'
 import { limits } from '../shared/limits.ts'
-import { type Decision, decideAsked } from './decide.ts'
+import { countWaitingQuestion, slotsOf } from './check-slots.ts'
+import { type Action, type Decision, decideAsked } from './decide.ts'
 import type { OpenRequest } from './open-request.ts'
 import { act, operatorOf, sendAgain, logLines } from './send.ts'
 import { claimSend, exchangeRecorder } from './store.ts'
@@ -38,8 +39,25 @@ export async function checkRequest(services: RequestServices, request: OpenReque
     },
     outcome,
   )
-  const { status, reached } = await carryOut(services, request, decision)
+  const isWaiting = outcome?.kind === 'pending' && request.ageMs >= waitingAgeMs
+  const spaced = isWaiting ? { ...decision, action: space(services, request, decision.action) } : decision
+  const { status, reached } = await carryOut(services, request, spaced)
   return { status: status ?? request.status, reached }
+}
+
+/** Choice: a customer who answers mostly does so within a minute. */
+const waitingAgeMs = 60_000
+
+/**
+ * Puts the next question about a payment that waits for its customer off, while there are very many such
+ * payments: their questions keep a rate. The question at the end of the payment's time stays where it is.
+ */
+function space(services: RequestServices, request: OpenRequest, action: Action): Action {
+  if (action.do !== 'note' || action.nextCheckMs === null) return action
+  const usualMs = action.nextCheckMs
+  const laterMs = countWaitingQuestion(slotsOf(services, request.provider), performance.now())
+  const leftMs = request.leftMs !== null && request.leftMs > 0 ? request.leftMs : Number.POSITIVE_INFINITY
+  return { ...action, nextCheckMs: Math.min(usualMs + laterMs, Math.max(usualMs, Math.round(leftMs))) }
 }
 
 /** @returns `status`: null where the step did not touch the subject of the request */

@@ -1,12 +1,10 @@
 import { singleFlight } from '../shared/single-flight.ts'
 import type { Provider } from '../shared/providers.ts'
+import { dueRequestsMax, slotsOf } from './check-slots.ts'
 import { checkRequest } from './check.ts'
 import { originOf, type OpenRequest } from './open-request.ts'
 import { claimDue } from './store.ts'
-import type { CheckSlots, RequestServices } from './subjects.ts'
-
-/** The number of requests that one process checks with one operator at the same time. */
-export const dueRequestsMax = 32
+import type { RequestServices } from './subjects.ts'
 
 /** Returns the name of the job that asks one operator about its due requests. */
 export function resolveJob(provider: Provider): string {
@@ -80,10 +78,4 @@ export function askWithSlot(services: RequestServices, request: OpenRequest): vo
       slotsOf(services, provider).taken -= 1
     },
   )
-}
-
-function slotsOf({ checkSlots }: RequestServices, provider: Provider): CheckSlots {
-  let slots = checkSlots.get(provider)
-  if (!slots) checkSlots.set(provider, (slots = { taken: 0, isMoreDue: false }))
-  return slots
 }

@@ -10,7 +10,7 @@ import type { Clock } from '../shared/clock.ts'
 import type { InFlight } from '../shared/single-flight.ts'
 import type { States } from '../shared/states.ts'
 import type { Log } from '../telemetry/log.ts'
-import type { Provider } from '../shared/providers.ts'
+import type { ChecksByOperator } from './check-slots.ts'
 import type { FinalOutcome, Expiry } from './outcome.ts'
 import type { Subject } from './open-request.ts'
 
@@ -27,18 +27,10 @@ export interface RequestServices {
   addresses: Addresses
   inFlight: InFlight
   /** The slots of this process for checks, by operator. */
-  checkSlots: Map<Provider, CheckSlots>
+  checkSlots: ChecksByOperator
   /** Runs a periodic job now instead of at its next time. */
   notifyJob(name: string): void
   subjects: Subjects
-}
-
-/** The slots of this process for checks with one operator. */
-export interface CheckSlots {
-  /** The slots in use or reserved, at most `dueRequestsMax`. */
-  taken: number
-  /** True if more requests may be due than slots were free: a slot that becomes free is filled at once. */
-  isMoreDue: boolean
 }
 
 /** The rules that decide how a request for one kind of subject is sent, asked about and ended. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { regenerateApiKey } from '../../src/identity/api-keys.ts'
-import { recordCallback } from '../../src/requests/record-callback.ts'
+import { recordAndAsk, recordCallback } from '../../src/requests/record-callback.ts'
 import { reverseTransaction } from '../../src/resources/transactions/reverse.ts'
 import type { RequestOutcome } from '../../src/requests/outcome.ts'
 import { settleTransaction } from '../../src/resources/transactions/settle.ts'
@@ -171,6 +171,34 @@ test.concurrent(
       )
       await scenario.turns.run(() => resolve(b))
       expect(await readOutcome(scenario)).toMatchObject({ status: 'success', late: false, balance: 5_000n })
+    }),
+  3_600_000,
+)
+
+test.concurrent(
+  'check and a callback that is asked about at once: paid once, and never forgotten',
+  () =>
+    schedules(async (scenario) => {
+      await begun(scenario)
+      await passPauses(scenario)
+      const name = await scenario.name()
+      const [a, b] = scenario.sides
+      const callback = { provider: 'OperatorA', body: '{}', requestId: null, says: 'settled' } as const
+      await scenario.turns.run<unknown>(
+        () => check(scenario, a),
+        async () => {
+          await scenario.turns.step('customer', () => customer(scenario, 'paid'))
+          await recordAndAsk(b, { ...callback, dedupeKey: name, correlationId: name })
+          await Promise.allSettled(b.inFlight.values())
+        },
+      )
+      // The check, or the callback's own question, may have come too early: the next run of the schedule asks.
+      await scenario.environment.db.owner.query(
+        'UPDATE operator_request SET query_after = NULL WHERE merchant_id = $1',
+        [scenario.merchant.merchantId],
+      )
+      await scenario.turns.run(() => resolve(b))
+      expect(await found(scenario)).toMatchObject({ status: 'success', late: false, balance: 5_000n })
     }),
   3_600_000,
 )
