@@ -47,7 +47,12 @@ const withoutLocks: readonly Edit[] = [
     find: 'singleFlight(services, name, () => checkRequest(services, request))',
     replace: 'checkRequest(services, request)',
   },
-  // and every copy of a callback makes it due, and claims it.
+  // every copy of a callback makes it due and claims it, in a statement of its own.
+  {
+    file: 'src/requests/record-callback.ts',
+    find: 'const recorded = await batches.run(recordTogether, item)\n  if (recorded.isRecorded) return recorded\n',
+    replace: '',
+  },
   {
     file: 'record_callbacks()',
     find: 'i.has_slot AND (r.query_after IS NULL OR r.query_after <= now()) AS claims',
