@@ -53,7 +53,7 @@ const waitingAgeMs = 60_000
  * payments: their questions keep a rate. The question at the end of the payment's time stays where it is.
  */
 function space(services: RequestServices, request: OpenRequest, action: Action): Action {
-  if (action.do !== 'note' || action.nextCheckMs === null) return action
+  if (action.do !== 'record' || action.nextCheckMs === null) return action
   const usualMs = action.nextCheckMs
   const laterMs = countWaitingQuestion(slotsOf(services, request.provider), performance.now())
   const leftMs = request.leftMs !== null && request.leftMs > 0 ? request.leftMs : Number.POSITIVE_INFINITY

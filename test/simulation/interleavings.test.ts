@@ -179,7 +179,7 @@ test.concurrent(
   'check and a callback that is asked about at once: paid once, and never forgotten',
   () =>
     schedules(async (scenario) => {
-      await begun(scenario)
+      await beginPayment(scenario)
       await passPauses(scenario)
       const name = await scenario.name()
       const [a, b] = scenario.sides
@@ -198,7 +198,7 @@ test.concurrent(
         [scenario.merchant.merchantId],
       )
       await scenario.turns.run(() => resolve(b))
-      expect(await found(scenario)).toMatchObject({ status: 'success', late: false, balance: 5_000n })
+      expect(await readOutcome(scenario)).toMatchObject({ status: 'success', late: false, balance: 5_000n })
     }),
   3_600_000,
 )
