@@ -176,7 +176,6 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
   const operators = createOperators(inReach.settings, { log, clock, callbackUrl, callbackSecret })
   closers.push(() => operators.close())
   closers.push(() => Promise.race([settled(), sleep(limits.drainOperatorsMs, undefined, { ref: false })]))
-
   const begun = performance.now()
   const services: Services = {
     config,

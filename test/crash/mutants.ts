@@ -50,8 +50,8 @@ const withoutLocks: readonly Edit[] = [
   // every copy of a callback makes it due and claims it, in a statement of its own.
   {
     file: 'src/requests/record-callback.ts',
-    find: 'const recorded = await batches.run(recordTogether, item)\n  if (recorded.isRecorded) return recorded\n',
-    replace: '',
+    find: 'await batches.run(recordTogether, item)\n  if (recorded.isRecorded) return recorded',
+    replace: 'null',
   },
   {
     file: 'record_callbacks()',

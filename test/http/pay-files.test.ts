@@ -42,6 +42,7 @@ const beside: ReadonlySet<string> = new Set([
   'src/database/client.ts',
   'src/events/feed.ts',
   'src/jobs/schedule.ts',
+  'src/requests/due.ts',
   'src/resources/jobs.ts',
 ])
 

@@ -76,7 +76,7 @@ test('callbacks of a moment are recorded, claimed and asked about with one state
   for (const each of opened) expect(await stands(each)).toMatchObject({ status: 'success', nextS: null })
 })
 
-test('the process dies before the question: the request is asked about after the fence, and settled', async () => {
+test('the process dies before the question: another one asks after the fence, and settles', async () => {
   const opened = await openOne()
   const { claimed } = await recordCallback(scripted.services, callback(opened), true)
   expect(claimed).toMatchObject({

@@ -15,7 +15,7 @@ import {
 
 useScriptedOperator()
 
-/** Plays the questions about payments that nobody pays. @returns their times, and the latest after its usual */
+/** Plays questions about payments that stay unpaid. @returns their times, and the longest delay of one */
 function play(payments: number, ms: number): { asked: number[]; latestMs: number } {
   const slots = slotsOf({ checkSlots: new Map() }, 'OperatorC')
   const due = new Map<number, number[]>()

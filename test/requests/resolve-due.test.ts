@@ -118,7 +118,7 @@ test('300 due requests are all asked about without the timer, by far fewer state
   expect(looks).toBeLessThan(all / 4)
 })
 
-test('callbacks beyond the free slots wait for a slot behind what was due before, not for the timer', async () => {
+test('callbacks beyond the free slots wait behind the requests due before, not for the timer', async () => {
   await openDue(dueRequestsMax * 2)
   await scripted.db.owner.query(
     `UPDATE operator_request SET next_check_at = NULL WHERE id IN (

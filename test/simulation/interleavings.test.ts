@@ -192,7 +192,7 @@ test.concurrent(
           await Promise.allSettled(b.inFlight.values())
         },
       )
-      // The check, or the callback's own question, may have come too early: the next run of the schedule asks.
+      // Both questions may have come before the customer: the next run of the schedule asks.
       await scenario.environment.db.owner.query(
         'UPDATE operator_request SET query_after = NULL WHERE merchant_id = $1',
         [scenario.merchant.merchantId],
