@@ -25,7 +25,7 @@ function callback({ requestId }: Pick<Opened, 'requestId'>, more: Partial<Callba
   return { provider: 'OperatorA', dedupeKey, body: '{}', says, ...named, ...more } satisfies CallbackRecord
 }
 
-/** Collections that their operator has accepted, and that nobody asks about for an hour. */
+/** Collections that their operator has accepted, and that are not due for an hour. */
 async function open(count: number): Promise<Opened[]> {
   const opened = await Promise.all(
     Array.from({ length: count }, () => openCollection(scripted.pool, scripted.merchant)),
@@ -102,7 +102,7 @@ test('the process dies before the question: another one asks after the fence, an
   expect(await stands(opened)).toMatchObject({ status: 'success' })
 })
 
-test('what was asked less than three seconds ago becomes due, and is not claimed', async () => {
+test('a request of a question less than three seconds ago becomes due, and is not claimed', async () => {
   const opened = await openOne()
   expect((await recordCallback(scripted.services, callback(opened), true)).claimed).not.toBeNull()
   const second = await recordCallback(scripted.services, callback(opened, { says: 'refused' }), true)
@@ -110,7 +110,7 @@ test('what was asked less than three seconds ago becomes due, and is not claimed
   expect((await stands(opened)).nextS).toBeLessThanOrEqual(0.01)
 })
 
-test('copies in one statement: one is new, and one claims', async () => {
+test('copies of a callback in one statement: one is new, and one claims', async () => {
   const opened = await openOne()
   const same = callback(opened)
   const kept = await Promise.all(
@@ -120,7 +120,7 @@ test('copies in one statement: one is new, and one claims', async () => {
   expect(kept.filter(({ claimed }) => claimed !== null)).toHaveLength(1)
 })
 
-test('several about one request in one statement: the last one counts', async () => {
+test('several callbacks about one request in one statement: the last one counts', async () => {
   const opened = await openOne()
   const [first, second] = await Promise.all([
     recordCallback(scripted.services, callback(opened, { says: 'pending' }), true),
@@ -130,7 +130,7 @@ test('several about one request in one statement: the last one counts', async ()
   expect(second.claimed).toMatchObject({ id: opened.requestId, claimed: 'refused', checkCount: 1 })
 })
 
-test('each in one statement gets its own answer: unknown, of another operator, by either name', async () => {
+test('each callback gets its own answer: unknown, of another operator, by either name', async () => {
   const [a, b, c] = (await open(3)) as [Opened, Opened, Opened]
   const nothing = { requestId: null, correlationId: null }
   const kept = await Promise.all(

@@ -36,7 +36,7 @@ function play(payments: number, ms: number): { asked: number[]; latestMs: number
   return { asked, latestMs }
 }
 
-test('questions about 12,000 payments that nobody pays keep their rate', () => {
+test('questions about 12,000 unpaid payments keep their rate', () => {
   const { asked } = play(12_000, 30 * minute)
   // Each was asked about once before it was known how many they are.
   const later = asked.filter((time) => time >= minute)
