@@ -89,7 +89,7 @@ describe('sharing', () => {
     expect(await all).toEqual([2, 4, 6, 8, 10, 12])
   })
 
-  test('a second statement leaves once as many wait as are under way; fewer go later together', async () => {
+  test('a second statement leaves when as many items wait as are under way; fewer wait longer', async () => {
     const held = heldStatement()
     const batches = openBatches(pool, bounds)
     const all = [1, 2, 3].map((n) => batches.run(held.statement, n))

@@ -114,7 +114,7 @@ describe('the approval of a batch', () => {
     expect(await move(id, to, 'pending')).toBe('23514')
   })
 
-  test('is of enough people, and zero people are refused', async () => {
+  test('needs enough members who may approve', async () => {
     const id = await insertWith('pending_approval', 'pending')
     await db.owner.query(`UPDATE team_member SET role = 'viewer' WHERE id = $1`, [memberId])
     expect(await move(id, 'processing', 'approved')).toBe('23000')

@@ -93,7 +93,7 @@ test('places that become free together are all taken again, without waiting for 
   expect(questions).toHaveLength(dueRequestsMax + 8)
 })
 
-test('one slow answer holds up nothing: all that is due is asked about in one go', async () => {
+test('one slow answer delays no other request: all due ones are asked about in one go', async () => {
   const all = dueRequestsMax * 4
   await openDue(all)
   startResolving()
@@ -162,7 +162,7 @@ test('an operator out of reach is asked no faster than the timer says', async ()
   expect([looks, questions]).toEqual([1, []])
 })
 
-test('where nothing more is due one look finds that out, and further answers start none', async () => {
+test('when no more requests are due one look learns that, and further answers start none', async () => {
   await openDue(dueRequestsMax)
   startResolving()
   await asked(dueRequestsMax)
