@@ -44,6 +44,7 @@ const beside: ReadonlySet<string> = new Set([
   'src/jobs/schedule.ts',
   'src/requests/due.ts',
   'src/resources/jobs.ts',
+  'src/resources/payouts/due.ts',
 ])
 
 const fixture = await openFixture()
