@@ -72,7 +72,8 @@ interface Change {
 
 /**
  * Writes the entry of a change, in the transaction that makes it. If two snapshots do not differ, nothing has
- * changed, and no entry is written. Snapshots hold no secrets: they stay after the thing itself is deleted.
+ * changed, and no entry is written. Snapshots must contain no secrets, because they are kept even after the
+ * thing itself is deleted.
  */
 export async function recordChange(tx: SqlConnection, recording: Recording, change: Change): Promise<void> {
   const { target, before = null, after = null } = change

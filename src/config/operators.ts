@@ -147,7 +147,7 @@ const sandboxPace = {
   MAX_QUERIES: '32',
   MAX_QUEUE: '1000',
   RPS: '2000',
-  // The service soon uses an operator again that the owner of the sandbox has switched on again.
+  // Short: after the owner of the sandbox switches an operator on again, the service soon uses it.
   BREAKER_OPEN_MS: '1000',
 }
 

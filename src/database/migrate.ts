@@ -211,7 +211,7 @@ async function currentTransaction(client: pg.Client): Promise<string | undefined
 export async function ensureRoles(client: pg.Client): Promise<void> {
   const refusals: unknown[] = []
   for (const { statements } of await readLacking(client)) {
-    // The account may need its inherited rights elsewhere: only an administrator changes that.
+    // Other programs may need the inherited rights of this database user: only an administrator ends them.
     for (const statement of statements.filter((each) => !each.startsWith('ALTER ROLE')))
       await client.query(statement).catch((error: unknown) => refusals.push(error))
   }

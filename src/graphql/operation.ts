@@ -39,8 +39,8 @@ const graphqlMessageMax = 500
 const graphqlMutationDeadlineMs = 30_000
 
 /**
- * The subscriptions that a token may open: 5 a second. Choice: a client that has reconnected twice opens all
- * of them again.
+ * The subscriptions that a token may open: 40 in 8 seconds. Choice: a client may have 20 subscriptions and
+ * can open all of them twice.
  */
 const subscriptionOpenings = { name: 'subscriptions', max: 40, windowS: 8 } as const
 
@@ -160,8 +160,8 @@ export function createOperations(
 }
 
 /**
- * Whether a caller may read the schema. In production only a caller with a token may; everyone has it as the
- * file `schema.graphql`.
+ * Whether a caller may read the schema by introspection. In production only a caller with a token may. The
+ * schema is no secret: the file `schema.graphql` is public.
  */
 function maySeeSchema({ config, actor }: Context): boolean {
   return actor !== null || config.mode === 'sandbox'

@@ -42,8 +42,8 @@ const sweepKeys = sqlFunction('sweep_idempotency_keys', {
 })
 
 /**
- * The lease of a claim. Choice: longer than a deposit waits for its operator. A request that runs twice still
- * creates one thing.
+ * The lease of a claim. Choice: longer than a deposit waits for its operator. If a request runs longer and is
+ * begun twice, it still takes effect once.
  */
 export const idempotencyBounds = { leaseMs: 25_000 }
 

@@ -19,6 +19,7 @@ CREATE OR REPLACE TRIGGER "session_access" BEFORE UPDATE OF "revoked_at", "merch
 CREATE OR REPLACE TRIGGER "merchant_access" BEFORE UPDATE OF "status" ON "merchant" FOR EACH ROW
   EXECUTE FUNCTION end_access('id');
 
--- A change of the whitelist waits for the statements that checked the old one, as the end of a key does.
+-- A change of the whitelist waits for the statements that checked the old list, as the end of a key waits for
+-- the statements that checked the key.
 CREATE OR REPLACE TRIGGER "merchant_whitelist" BEFORE UPDATE OF ip_whitelist ON "merchant" FOR EACH ROW
   WHEN (OLD.ip_whitelist IS DISTINCT FROM NEW.ip_whitelist) EXECUTE FUNCTION end_access('id');

@@ -44,8 +44,9 @@ export interface Run {
   /** Whether the receiver of the queue failed last time. */
   isFailing: boolean
   /**
-   * Counts `work`, which must never throw, as under way. The run looks again when the last work has ended.
-   * @param onEnd called at the end of each work but the last
+   * Counts `work`, which must never throw, as under way until it ends. The run looks again when no work is
+   * under way any more.
+   * @param onEnd called instead where other work is still under way
    */
   begin(work: Promise<unknown>, onEnd?: () => void): void
   /** Makes the run look again, at once or after a pause; the first look ends all pauses. */

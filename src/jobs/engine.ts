@@ -75,8 +75,8 @@ export function startEngine(options: EngineOptions): JobEngine {
 }
 
 /**
- * Runs one engine until `closing` aborts or the engine ends by itself. Each run has a pool of its own:
- * sessions that a run never gives back are then not missing in the next run.
+ * Runs one engine until `closing` aborts or the engine ends by itself. Each run has a pool of its own, so
+ * that the next run has all sessions even if this run never returns some.
  */
 async function runOnce(options: EngineOptions, closing: AbortSignal, onUp: () => void): Promise<void> {
   const { connection, role, sessionsMax, log } = options

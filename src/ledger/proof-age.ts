@@ -2,7 +2,9 @@ import { sqlFunction } from '../database/sql-function.ts'
 import type { Pool } from 'pg'
 import type { Log } from '../telemetry/log.ts'
 
-/** The age of the last proof from which an alarm is raised, each minute (see docs/design/ledger.md#proof). */
+/**
+ * If the last proof is older than this, the log gets an alarm each minute (see docs/design/ledger.md#proof).
+ */
 const auditAlarmAfterMs = 5 * 60_000
 
 /** The age of the last proof of the books, by the database's clock. */

@@ -282,7 +282,8 @@ export type StatementOutcome = OperatorStatement | { kind: 'not_ready' } | Unrea
 export interface DriverCapabilities {
   action: NextAction['type']
   /**
-   * True if a repeated correlation id is refused or replayed, so that an absent operation may be sent again.
+   * True if the operator executes a correlation id at most once. So the service may send an operation again
+   * that the operator has no record of.
    */
   createIsIdempotent: boolean
   queryByCorrelationId: boolean

@@ -346,8 +346,8 @@ function waitedEnough(known: DecisionInput): boolean {
 }
 
 /**
- * Returns how long an unsent request is tried: an approved one as long as a payout, without a second
- * approval.
+ * Returns how long the service tries to send an unsent request. An approved request is tried as long as a
+ * payout, so that people need not approve the payment again.
  */
 function unsentForMs({ request, rules }: DecisionInput): number {
   return request.isApproved ? limits.payoutUnsentForMs : rules.unsentForMs

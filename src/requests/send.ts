@@ -80,7 +80,7 @@ function start(
     amount,
     description,
     callbackUrl: operator.callbackUrl(request.id),
-    // A request that never left counts as a first send, so a refusal is final.
+    // If no earlier send can have reached the operator, this one counts as the first: its refusal is final.
     attempt: nothingLeft(request) ? 1 : request.attempt,
   }
   if (request.kind === 'disburse') return operator.disburse({ ...initiation, payee: phone }, ctx)

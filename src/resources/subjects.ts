@@ -11,7 +11,7 @@ import { settleTransaction } from './transactions/settle.ts'
 import { settleDeposit } from './transactions/settle-deposit.ts'
 import { transactionStates } from './transactions/states.ts'
 
-/** A deposit that provably never left is tried again for so long. Choice: while its caller waits. */
+/** How long a deposit that provably never left is sent again. Choice: as long as its caller waits. */
 const depositUnsentForMs = 15_000
 
 /**

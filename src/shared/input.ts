@@ -68,7 +68,8 @@ function fieldPath(parts: readonly PropertyKey[]): string {
 const required = 'is required'
 
 /**
- * Matches invisible characters and halves of characters: texts that look equal must be equal, and storable.
+ * Matches invisible characters and halves of characters. They are refused, because texts that look equal must
+ * be equal, and because PostgreSQL cannot store half a character.
  */
 const hidden = /[\p{C}\p{Zl}\p{Zp}]/u
 

@@ -77,7 +77,7 @@ export const limits = {
   signInAccountWindowMs: 1 * hour,
   /** Wrong codes of the second factor after the right password, in a window of the same length. Choice. */
   secondFactorFailuresMax: 10,
-  /** Requests for a new password. Choice: strangers cannot fill a mailbox with e-mails. */
+  /** Requests for a new password. Choice: so few that strangers cannot fill a mailbox with e-mails. */
   resetsPerAccountMax: 3,
   resetsPerAddressMax: 20,
   resetsWindowMs: 1 * hour,

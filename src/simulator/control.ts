@@ -172,8 +172,8 @@ function outages({ rules }: SimulatorContext): Record<string, OutageMode> {
 }
 
 /**
- * Finds operations by correlation id, client reference or any name of the operator's own; otherwise the
- * newest ones.
+ * Finds operations by correlation id, client reference or any id that the operator gave. Without such a
+ * name in the query, returns the newest operations.
  */
 function findOperations(context: SimulatorContext, { query }: SimulatorCall): object[] {
   const { store } = context

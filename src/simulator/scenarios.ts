@@ -10,8 +10,8 @@ export type ParameterUnit = 'seconds' | 'minutes' | 'hours' | 'times' | 'copies'
 
 /**
  * The act of the customer or the operator. `refuseAtOnce` is part of the operator's first answer where the
- * protocol allows it; a hosted checkout does not: the session is created and its payment fails at once.
- * `refuse` is accepted first and reported later.
+ * protocol allows it; a hosted checkout does not: the session is created and its payment fails at once. With
+ * `refuse`, the operator accepts the request first and reports the refusal later.
  */
 export type ScenarioAct =
   | { readonly does: 'confirm' }

@@ -70,7 +70,7 @@ function encodingOf(file: Buffer): string {
   return isUtf8(file) ? 'utf-8' : 'windows-1252'
 }
 
-/** Finds the separator: the one of the three that is most frequent in the first line outside of quotes. */
+/** Returns the separator: comma, semicolon or tab, by their numbers in the first line outside of quotes. */
 function delimiterOf(head: string): string {
   const [first = ''] = head.replaceAll(/"[^"]*"/g, '').split(/[\r\n]/, 1)
   const often = (separator: string) => first.split(separator).length

@@ -18,7 +18,9 @@ export const assets = {
   people: asset('people.js', 'text/javascript; charset=utf-8'),
 }
 
-/** Makes the routes of these files: a file under one name never changes, and may be cached for a year. */
+/**
+ * Makes the routes of these files. The content under a name never changes, so browsers keep it for a year.
+ */
 export function assetRoutes(): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   for (const { path, content, type } of Object.values(assets)) {

@@ -33,7 +33,7 @@ BEGIN
   at := service_now() + (clock_timestamp() - now());
   refused := CASE
     WHEN NOT role_approves(person.role) THEN 'role'
-    -- The maker of a change of the settings may withdraw it.
+    -- The maker of a settings change may reject it, which withdraws the change.
     WHEN person.member_id = ANY (item.makers) AND NOT (subject = 'settings' AND decided = 'rejected')
       THEN 'maker'
     WHEN NOT item.waits THEN CASE WHEN EXISTS (

@@ -1,4 +1,4 @@
--- Does the same as `guard_approval`, for a table with another primary key than `id`.
+-- Does the same as `guard_approval`, for a table whose primary key is not `id`.
 CREATE OR REPLACE FUNCTION guard_deposit_approval() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

@@ -20,7 +20,8 @@ const scopes: Readonly<Record<ApprovalSubjectKind, Scope>> = {
 /**
  * The access rule of the list of waiting items.
  *
- * Choice: a caller sees the kinds that the caller's scopes show; only a caller who may see none is refused.
+ * Choice: a caller sees the kinds that the caller's scopes show. A caller whose scopes show no kind is
+ * refused.
  */
 export const seesApprovals = { anyOf: ['payout', 'bulk_pay', 'deposit'] } as const
 

@@ -9,9 +9,11 @@ import type { DayOfStatement } from './statements.ts'
 export interface Reconciled {
   /** Number of lines whose requests are settled in the database. */
   known: number
-  /** Open requests that have a line: the service asks about them, and the acceptance waits for that. */
+  /**
+   * Open requests that a line names: the service asks about them, and the acceptance waits for the answers.
+   */
   openRequestIds: bigint[]
-  /** Number of lines of payments out that have not begun here: they will be asked about, and never sent. */
+  /** Number of lines whose payment out has not begun here: the service asks about it and never sends it. */
   notBegun: number
   /** Number of lines that the database lacks. */
   orphans: number

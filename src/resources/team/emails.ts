@@ -37,8 +37,8 @@ export type EmailContent = {
 )
 
 /**
- * Writes an e-mail in the transaction that it is about; after the commit a job sends it (`mail.send`). It is
- * stored encrypted until it is sent, because its token is stored nowhere else.
+ * Writes an e-mail in the transaction of the change that it reports; after the commit a job sends the e-mail
+ * (`mail.send`). Until then it is stored encrypted, because it contains a token that is stored nowhere else.
  */
 export async function writeEmail(
   tx: pg.PoolClient,

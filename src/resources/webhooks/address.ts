@@ -163,7 +163,9 @@ const innerAddresses: ReadonlySet<string> = new Set(['168.63.129.16'])
 /** The part of IPv6 that is allocated (RFC 4291). `::127.0.0.1` and unallocated addresses lie outside. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 
-/** Whether an address may be connected to: public internet, or the own machine for a sandbox. */
+/**
+ * Whether the service may connect to an address: the public internet, or in a sandbox also its own machine.
+ */
 function isAllowed(address: string, mode: AddressRules['mode']): boolean {
   if (!ipaddr.isValid(address)) return false
   // An IPv4 address that is mapped into IPv6 is judged as IPv4.

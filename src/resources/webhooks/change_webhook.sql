@@ -1,4 +1,5 @@
--- Changes the fields that are not null. An endpoint that is enabled, or gets another address, begins anew.
+-- Changes the fields that are not null. When an endpoint is enabled or gets another address, its failures are
+-- forgotten, and the deliveries that waited are sent.
 -- @returns whether the merchant has the endpoint
 CREATE OR REPLACE FUNCTION change_webhook(merchant int, endpoint int, address text, names text[],
   active boolean) RETURNS boolean

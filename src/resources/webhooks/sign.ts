@@ -61,7 +61,7 @@ interface Keys {
   bytes: KeyObject
 }
 
-/** The keys of each secret, made once: making a key from bytes costs six times as much as a signature. */
+/** The keys of each secret, made once, because making a key costs six times as much as a signature. */
 const keys = new WeakMap<Secret, Keys>()
 
 function keysOf(secret: Secret): Keys {
