@@ -121,7 +121,7 @@ function chooseAccount(dir: string, bin: string): RunAs {
 /** Runs as the account, which keeps one right of root's. */
 function runAs({ uid, gid }: Account, right: string | null): RunAs {
   const flags = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups']
-  if (right) for (const set of ['inh', 'ambient']) flags.push(`--${set}-caps=-all,+${right}`)
+  if (right) for (const flag of ['--inh-caps', '--ambient-caps']) flags.push(`${flag}=-all,+${right}`)
   // Without this `access`, by which PostgreSQL looks for its own programs, would leave the right out.
   if (right) flags.push('--securebits=+no_setuid_fixup')
   return (command, args) => ['setpriv', [...flags, command, ...args]]
