@@ -20,20 +20,23 @@ export interface Keepalive {
 }
 
 // The watcher stops reading before it stops the server: a server that nothing watches is about to end, or has
-// lost its watcher. SIGINT goes to the shell's process group: to the shells, which ignore it, and to
-// PostgreSQL, whose children have groups of their own. Status 1 says that the server did not start: after a
-// kill, its last processes take a moment to end.
+// lost its watcher. SIGINT goes to the shell's process group: to PostgreSQL, whose children have groups of
+// their own, and to the shell, which starts no other server then. The second SIGINT is for a server that the
+// shell was starting in that instant. Status 1 says that the server did not start: after a kill, its last
+// processes take a moment to end.
 const script = `
-trap : HUP INT TERM
+ending=
+trap ending=1 INT
+trap : HUP TERM
 exec 3<&0 </dev/null
-( trap '' HUP TERM; read -r _ <&3; exec 3<&-; kill -INT 0 ) &
+( trap '' HUP INT TERM; read -r _ <&3; exec 3<&-; kill -INT 0; sleep 1; kill -INT 0 ) &
 exec 3<&-
 failures=0
-while
+while [ -z "$ending" ] && [ $failures -lt 5 ]; do
   "$@"
   [ $? = 1 ] && failures=$((failures + 1)) || failures=0
-  kill -0 $! 2>&- && [ $failures -lt 5 ]
-do sleep 0.2; done
+  [ "$ending" ] || sleep 0.2
+done
 kill -KILL $! 2>&-`
 
 /** Holds the server that serves the cluster, now or later. */

@@ -30,6 +30,12 @@ function pidOf(dataDir: string): number {
   return Number.parseInt(lockOf(dataDir), 10)
 }
 
+/** The command lines of the shell and the server of a folder. */
+function commandsIn(dataDir: string): string[] {
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'args='], { encoding: 'utf8' })
+  return stdout.split('\n').filter((line) => line.includes(dataDir))
+}
+
 test('a stop takes everything down, and a second start finds what was written, durably', async () => {
   expect(existsSync(join(used, 'cluster/postmaster.pid'))).toBe(false)
   const { server } = await start(used, { durable: true })
@@ -298,6 +304,16 @@ describe('the state after an accident', () => {
     await eventually(() => expect(stateOf(old)).toBeUndefined(), patientlyMs)
     const answer = () => ask(server.connection(), 'select 1').catch(String)
     await eventually(async () => expect(await answer()).toBe(1), patientlyMs)
+  })
+
+  test('a PostgreSQL that ends just before its last user is not started again', async () => {
+    const { server } = await start(used)
+    const old = pidOf(used)
+    process.kill(old, 'SIGINT')
+    await eventually(() => expect(stateOf(old)).toBeUndefined(), patientlyMs)
+    await server.stop()
+    await eventually(() => expect(commandsIn(used)).toEqual([]), patientlyMs)
+    expect(existsSync(join(used, 'cluster/postmaster.pid'))).toBe(false)
   })
 
   /** Kills the server, and waits until it is there again with what was committed before. */
