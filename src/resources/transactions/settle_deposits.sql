@@ -51,7 +51,6 @@ BEGIN
       sends[array_position(known, request.transaction_id)] := request.attempt;
     END LOOP;
   END IF;
-  -- Apply the first outcome of each deposit that may end it.
   FOR item IN 1 .. cardinality(transaction_ids) LOOP
     nth := array_position(known, transaction_ids[item]);
     IF statuses[nth] = 'processing' AND sums[nth] IS NOT NULL AND to_statuses[item] IN ('success', 'failed')
