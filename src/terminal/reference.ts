@@ -216,6 +216,7 @@ function limitsPage(): string {
     ['Subscriptions of one token', String(limits.subscriptionsPerTokenMax)],
     ['Subscriptions of a merchant', limits.subscriptionsPerMerchantMax.toLocaleString('en')],
     ['WebSocket connections of one token', String(limits.webSocketsPerTokenMax)],
+    ['WebSocket connections of one address', String(limits.webSocketsPerAddressMax)],
   ]
   return page(
     'Limits',

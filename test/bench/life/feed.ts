@@ -16,6 +16,9 @@ export interface Watched {
   ended(change: Record<string, unknown>): string | null
 }
 
+/** Clients come from so many addresses, because the service limits the WebSockets of one address. */
+const addresses = 16
+
 /**
  * Subscribes over a WebSocket for each token.
  * @param ports of the service's processes; the subscribers take turns
@@ -37,7 +40,10 @@ export async function openFeed(
     if (key !== null) of(key).resolve(performance.now())
   }
   const sockets = await Promise.all(
-    tokens.map((token, index) => subscribe(ports[index % ports.length] ?? 0, token, watched, hear)),
+    tokens.map((token, index) => {
+      const from = `127.0.0.${1 + (index % addresses)}`
+      return subscribe({ port: ports[index % ports.length] ?? 0, from, token }, watched, hear)
+    }),
   )
   return {
     async seen(key) {
@@ -52,12 +58,13 @@ export async function openFeed(
 }
 
 async function subscribe(
-  port: number,
-  token: string,
+  { port, from, token }: { port: number; from: string; token: string },
   { field, selection }: Watched,
   hear: (change: Record<string, unknown>) => void,
 ): Promise<WebSocket> {
-  const socket = new WebSocket(`ws://127.0.0.1:${port}/graphql`, 'graphql-transport-ws')
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/graphql`, 'graphql-transport-ws', {
+    localAddress: from,
+  })
   await once(socket, 'open')
   const acknowledged = once(socket, 'message')
   socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization: `Bearer ${token}` } }))
