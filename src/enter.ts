@@ -82,8 +82,8 @@ export function mayAsk(check: (actor: Context['actor']) => void): EnterStep {
 }
 
 /**
- * Makes the step that counts a request: by token and merchant, or by address for an anonymous caller. Headers
- * of the answer say how many requests remain, also when the request is refused.
+ * Makes the step that counts a request: by token and merchant, or by address for an anonymous caller. The
+ * headers of the answer say how many requests remain, also when the request is refused.
  * @param name the name under which an anonymous caller's requests are counted
  * @throws DomainError RATE_LIMITED
  */

@@ -20,7 +20,7 @@ export const cleanEnvironment =
 export interface Cluster {
   /** Ours alone, mode 0700: the cluster, its log and its socket. */
   dir: string
-  /** PostgreSQL's own data folder, below `dir`, with the password of `embeddedUser` over TCP. */
+  /** PostgreSQL's own data folder, below `dir`. Its file `password` is for `embeddedUser` over TCP. */
   data: string
   /** The folder of PostgreSQL's programs. */
   bin: string

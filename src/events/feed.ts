@@ -27,8 +27,8 @@ export interface Subscription {
  */
 export interface Feed {
   /**
-   * Returns the position after which a reader begins: the reader's cursor, or, if there is none, the position
-   * of the newest event (`head`).
+   * Returns the position after which a reader begins: the reader's cursor, or the newest event (`head`) for a
+   * reader without a cursor.
    * @throws DomainError INVALID_INPUT where the cursor lies ahead of the log, or where a restore lost the
    * event at the cursor
    */

@@ -77,7 +77,7 @@ async function send(
   }
 }
 
-/** Writes the text of a table, page by page. */
+/** Yields a table as CSV, page by page. */
 async function* textOf(
   { columns }: Export,
   first: IteratorResult<readonly (readonly ExportCell[])[], void>,

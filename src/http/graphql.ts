@@ -220,7 +220,7 @@ function paramsOfUrl(url: string): GraphQLParams {
 
 /**
  * Reads the parameters from the body. A caller with the scope of bulk pay may send a large body, with all
- * recipients in one call; its document has the same size limit as any other.
+ * recipients in one call. The GraphQL document in it has the usual size limit.
  */
 async function paramsOfBody({ message, ctx }: GraphqlExchange): Promise<GraphQLParams> {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = message.headers

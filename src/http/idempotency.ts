@@ -73,8 +73,8 @@ export async function answerOnce(
 }
 
 /**
- * Returns the part of the caller that must be the same in a repetition. A person does not get the kept answer
- * of another person. A program gets the kept answer of another program of the merchant, unless the answer
+ * Returns the part of the caller that must be the same in a repetition. A person gets only the kept
+ * answers to that person. A program also gets those of the merchant's other programs, unless an answer
  * shows a secret.
  */
 function askerOf(actor: Actor, showsSecret: boolean): object | null {

@@ -176,8 +176,8 @@ function holdingsOf<Since extends string>(row: HoldingsRow<Since>, since: Since)
 }
 
 /**
- * Limits a date to the range of PostgreSQL. This changes no statement: dates outside of the range are before
- * the first entry or after the last.
+ * Limits a date to the years 1970 to 9998, which PostgreSQL surely accepts. This changes no statement: dates
+ * outside of the range are before the first entry or after the last.
  */
 function inRange(at: Date): Date {
   return new Date(Math.min(Math.max(at.getTime(), 0), endOfTime))

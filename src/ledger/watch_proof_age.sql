@@ -1,7 +1,7 @@
 -- Halts payments out where the books were last proven more than `halt_after_ms` ago (0: never), and lifts
 -- that halt once they are proven again. A halt for another reason stays. The time before this process began
--- (`up_ms` ago) does not count, because the process needs time for its first proof. `unproven_ms` is the age
--- of the proof without that time; `halted` and `lifted` say what this call changed.
+-- (`up_ms` ago) does not count, because the process needs time for its first proof. `unproven_ms` leaves
+-- that time out of the age of the proof; `halted` and `lifted` say what this call changed.
 CREATE OR REPLACE FUNCTION watch_proof_age(
   halt_after_ms bigint, up_ms bigint, OUT unproven_ms bigint, OUT halted boolean, OUT lifted boolean
 )

@@ -44,8 +44,8 @@ type Counted = Kind | 'objects'
 export const linkFactors = { views: 100, forms: 5, prompts: 10 } as const
 
 /**
- * The limit of changes of the access to an account: one a second on average, and up to 60 at once. Payments
- * of the merchant wait for each change. Choice.
+ * The limit of changes of the access to an account: one a second on average, and up to 60 at once. Each
+ * change makes the merchant's payments wait for it. Choice.
  */
 export const accessPace = { max: 60, windowS: 60 } as const
 

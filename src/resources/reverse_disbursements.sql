@@ -85,7 +85,7 @@ BEGIN
     SELECT b.merchant_id, b.type, b.data, at FROM back b ORDER BY b.merchant_id, b.ordinal
   ), deposit_answered AS (
     UPDATE operator_request r SET next_check_at = NULL, evidence = coalesce(d.evidence, r.evidence)
-    FROM deposit d WHERE r.merchant_id = d.merchant_id AND r.transaction_id = d.id AND r.kind = 'disburse'
+    FROM deposit d WHERE r.transaction_id = ANY (deposits) AND r.transaction_id = d.id AND r.kind = 'disburse'
   ), payout_answered AS (
     UPDATE operator_request r SET next_check_at = NULL, evidence = coalesce(g.evidence, r.evidence)
     FROM given g WHERE r.payout_id = ANY (payouts) AND r.payout_id = g.id

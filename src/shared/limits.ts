@@ -107,7 +107,7 @@ export const limits = {
   batchRecipientsMax: 10_000,
   /** The most accounts that are listed as being in a batch more than once. */
   batchDuplicatesShown: 100,
-  /** Numbers for which a dry run asks an operator. */
+  /** The most phone numbers about which one dry run asks an operator. */
   dryRunLookupsMax: 100,
   recipientNameLengthMax: 200,
   /** Recipients of one batch that are being paid at once (see docs/design/rules.md#batches). */

@@ -138,7 +138,10 @@ function reverse(context: SimulatorContext, call: SimulatorCall): Reply {
   if (!operation) return json(404, { message: 'There is no such transaction.' })
   const after = operation.state === 'completed' ? context.engine.takeBack(operation) : operation
   if (after.state === 'reversed' && after !== operation) return json(200, stateOf(after))
-  return json(409, { message: 'Not settled, reversed already, or spent.', ...stateOf(after) })
+  return json(409, {
+    message: 'It cannot be reversed: it is not completed, is reversed already, or its money is spent.',
+    ...stateOf(after),
+  })
 }
 
 /** The rules of outages: each applies to every request to one operator. */

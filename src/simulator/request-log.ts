@@ -20,7 +20,7 @@ export interface LoggedRequest {
   readonly correlationId: string
 }
 
-/** The newest requests of the operators, with masked secrets; kept only in memory. */
+/** The newest requests that the simulated operators got, with masked secrets; kept only in memory. */
 export class RequestLog {
   #seen: LoggedRequest[] = []
 

@@ -236,11 +236,9 @@ export const mutants: readonly CrashMutant[] = [
     name: 'the disk is written later',
     edits: [
       {
-        file: 'sequence_events()',
-        find: 'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;',
-        replace:
-          'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;\n' +
-          'ALTER DATABASE payments SET synchronous_commit = off;',
+        file: 'src/database/client.ts',
+        find: "'-c jit=off',",
+        replace: "'-c jit=off',\n    '-c synchronous_commit=off',",
       },
     ],
   },

@@ -141,8 +141,8 @@ export interface FuzzVerdict {
 }
 
 /**
- * Sends inputs in parallel groups, and checks each answer. After several groups the tables must hold the rows
- * of before and those that the answers named, and nothing else.
+ * Sends inputs in parallel groups, and checks each answer. After several groups the tables must hold the
+ * earlier rows and the rows that the answers named, and nothing else.
  * @returns how many inputs passed every check: inputs that never do would prove nothing
  */
 export async function sendInputs(

@@ -70,13 +70,23 @@ async function readsOf(client: pg.PoolClient, work: () => Promise<void>): Promis
   return new Map([...after].map(([name, read]) => [name, read - (before.get(name) ?? 0)]))
 }
 
-test.each(['that were never analysed', 'that were analysed nearly empty'])(
+// Autovacuum may analyse a table at any moment, also when all of its rows are dead: it then looks empty.
+const analysed = {
+  'that were never analysed': [],
+  'that were analysed nearly empty': [0],
+  'that were analysed full of dead rows': [2],
+  'that were analysed full of dead rows, after their plans were kept': [7],
+}
+test.each(Object.entries(analysed))(
   `of ${many} rows of tables %s a session reads no more than before there were any`,
-  async (kind) => {
-    if (kind.endsWith('empty')) await db.owner.query('ANALYZE')
+  async (kind, sessionsBefore: number[]) => {
     const client = await db.database.pool.connect()
     // Plans are made here, and kept.
-    for (let n = 0; n < 7; n += 1) await readsOf(client, () => goAllWays(client))
+    for (let n = 0; n < 7; n += 1) {
+      if (sessionsBefore.includes(n)) await db.owner.query('ANALYZE')
+      await readsOf(client, () => goAllWays(client))
+    }
+    if (sessionsBefore.includes(7)) await db.owner.query('ANALYZE')
     const before = await readsOf(client, () => goAllWays(client))
     await fill(kind)
     const after = await readsOf(client, () => goAllWays(client))

@@ -378,3 +378,11 @@ export async function worstEnd(model: MoneyModel, real: RealOut): Promise<void> 
   const ask = command('resolve()', resolve)
   for (const each of [...all(false), ask, ...all(true), ask]) await each.run(model, real)
 }
+
+/** The merchants cancel the payouts that still wait for money: no later run of this database sends them. */
+export async function cancelWaiting(model: MoneyModel, real: RealOut): Promise<void> {
+  const all = model.outs.filter(({ kind }) => kind === 'payout')
+  for (const [at, { status }] of all.entries()) {
+    if (status === 'pending') await cancelCommand(at).run(model, real)
+  }
+}

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { OutCommand, RealOut } from './acts-out.ts'
-import { allCommands, finish, openings, worstEnd } from './commands-out.ts'
+import { allCommands, cancelWaiting, finish, openings, worstEnd } from './commands-out.ts'
 import { fundMerchant } from '../kit/money.ts'
 import { MoneyModel } from './model-out.ts'
 import { nodesOf, checkProperty, runsOf, seed } from './seed.ts'
@@ -66,6 +66,7 @@ async function play(
   await finish(model, real)
   if (endsBadly) await worstEnd(model, real)
   recordHistories(model)
+  await cancelWaiting(model, real)
 }
 
 function recordHistories(model: MoneyModel): void {

@@ -88,7 +88,7 @@ test('no payment is lost or doubled when the service is killed in the middle of 
 type Token = Awaited<ReturnType<typeof signIn>>
 
 /**
- * Pays with some requests at once; a request without an answer is sent again, as any merchant would.
+ * Pays with some requests at once; a request without an answer is sent again, as a merchant does.
  * @returns the transaction ids of the acknowledged payments
  */
 async function payThroughCrashes(

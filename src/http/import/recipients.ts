@@ -11,8 +11,7 @@ export interface Listed {
 }
 
 /**
- * A recipient. The field's check refuses a value that is neither text nor number, as any other of the wrong
- * type.
+ * A recipient. The field's own check refuses a value that is neither text nor number.
  */
 type Recipient = Partial<Record<Field, TableCell>>
 

@@ -140,7 +140,7 @@ builder.queryFields((t) => ({
     },
     resolve: async (_root, { paymentMethod, at }, ctx) => {
       if (paymentMethod && at)
-        throw invalidInput([{ field: 'at', message: 'cannot be combined with payment_method' }])
+        throw invalidInput([{ field: 'at', message: 'cannot be combined with a payment method' }])
       const { merchantId } = mine(ctx)
       const { merchantPool } = ctx.database
       const operatorBalance = paymentMethod ? await checkBalance(ctx, paymentMethod) : null

@@ -48,7 +48,7 @@ BEGIN
     ORDER BY p.merchant_id, p.send_at, p.id
   LOOP
     at := item.now;
-    -- A covered payout leaves less for the next one of the same merchant.
+    -- A covered scheduled payout leaves less for the next one; other payouts have their money reserved.
     IF merchant IS DISTINCT FROM item.merchant_id THEN
       merchant := item.merchant_id;
       remaining := item.available;

@@ -13,7 +13,8 @@ BEGIN
   PERFORM FROM operator_request r WHERE r.transaction_id = ANY (transaction_ids) ORDER BY r.transaction_id
     FOR NO KEY UPDATE;
   PERFORM FROM merchant_balance b
-  WHERE b.merchant_id IN (SELECT t.merchant_id FROM transaction t WHERE t.id = ANY (transaction_ids))
+  WHERE b.merchant_id = ANY (ARRAY(
+    SELECT t.merchant_id FROM transaction t WHERE t.id = ANY (transaction_ids)))
   ORDER BY b.merchant_id FOR UPDATE;
   at := service_now() + (clock_timestamp() - now());
   RETURN QUERY
@@ -75,7 +76,7 @@ BEGIN
   ), answered AS (
     UPDATE operator_request r SET next_check_at = NULL, evidence = coalesce(c.evidence, r.evidence)
     FROM changed c
-    WHERE r.merchant_id = c.merchant_id AND r.transaction_id = c.id AND r.kind = 'collect'
+    WHERE r.transaction_id = ANY (transaction_ids) AND r.transaction_id = c.id AND r.kind = 'collect'
   )
   SELECT i.ordinal, c.id IS NOT NULL AND c.ordinal = i.ordinal, coalesce(c.status, t.status), c.remaining,
     c.taken + c.remaining + c.unallocated

@@ -30,7 +30,7 @@ export interface TurnResult {
   scannedTables: string[]
 }
 
-/** Makes a database with merchants, of whom the first one has money to pay out. */
+/** Makes a database with merchants; the first merchant has money to pay out. */
 export async function prepareDatabase(
   server: BenchServer,
   tree: Tree,
