@@ -22,7 +22,10 @@ export interface Config {
   databaseUrl: Secret | null
   /** The epoch that the database must be in (it rises with each restore); null: not checked. */
   databaseEpoch: number | null
-  /** The address that merchants and customers use, without a slash at its end; null means host and port. */
+  /**
+   * The address that merchants and customers use, without a slash at its end; null: made from `host` and the
+   * port.
+   */
   publicUrl: string | null
   /** The address that operators call back; null means the public one. */
   callbackUrl: string | null
@@ -39,15 +42,21 @@ export interface Config {
   mail: MailSettings
   /** The time without a proof of the books after which payments out are halted; 0: never. */
   auditHaltAfterMs: number
-  /** The operators that numbers suggest, for a caller that names none. */
+  /** The operator that the first digits of a phone number suggest, if the caller names no operator. */
   numberRanges: NumberRanges
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
-  /** The operator simulator of the sandbox: started here on this port, or one that runs elsewhere. */
+  /**
+   * The simulator of the sandbox's operators: started by this process on `port`, or running at `url`. Null in
+   * production.
+   */
   simulator: {
     url: string | null
     port: number
     controlToken: Secret
-    /** Limits of the sandbox operators that the owner changed (`OPERATOR_A_RPS`). */
+    /**
+     * Limits of the sandbox operators that the environment sets, by the names of the settings
+     * (`OPERATOR_A_RPS`).
+     */
     limits: Readonly<Record<string, string>>
   } | null
   operators: readonly OperatorSettings[]
@@ -55,7 +64,7 @@ export interface Config {
 
 const port = z.coerce.number().int().min(0).max(65_535)
 
-/** Every setting but those of the operators. */
+/** Every setting except those of the operators. */
 export const settings = z.object({
   MODE: z
     .enum(['sandbox', 'production'])
@@ -137,9 +146,10 @@ export const settings = z.object({
 })
 
 /**
- * Reads every setting once; nothing else in the service reads the environment.
- * A setting `X` may be given as `X_FILE`, the path of a file that holds the value.
- * @throws ConfigError that lists every wrong setting
+ * Reads every setting once; nothing else in the service reads its settings from the environment. Some
+ * settings `X` may be given as `X_FILE`, the path of a file that holds the value (`setting-files.ts`).
+ * @throws ConfigError that lists wrong settings: first the malformed ones, and when there are none, the
+ * missing ones; an error of the file system where a file cannot be read
  */
 export function readConfig(environment: Readonly<Record<string, string | undefined>> = process.env): Config {
   const values = withFiles(environment)

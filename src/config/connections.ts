@@ -1,18 +1,23 @@
 import { z } from 'zod'
 
 /**
- * The number of open connections of one process, HTTP and WebSocket together, and the time for which the
- * process still accepts connections after SIGTERM. Further connections get 503.
+ * The bounds of the connections of one process, HTTP and WebSocket together (a connection above a bound gets
+ * 503), and the time for which the process stays open after SIGTERM.
  */
 export interface ConnectionMaxima {
   max: number
   /** Connections of one client address; those of trusted proxies are not counted. */
   perAddressMax: number
-  /** The time after SIGTERM in which the process still accepts requests; `/readyz` already answers 503. */
+  /**
+   * The time after SIGTERM in which the process still accepts connections and requests; `/readyz` already
+   * answers 503.
+   */
   drainDelayMs: number
 }
 
-/** Choice: carriers put many customers behind one address; a sandbox is used from one address only. */
+/**
+ * Choice: mobile networks put many customers behind one address; all clients of a sandbox often share one.
+ */
 const usualPerAddress = { production: 2_000, sandbox: 10_000 }
 
 /** The settings of these bounds. */

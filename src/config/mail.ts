@@ -5,17 +5,17 @@ import { Secret } from '../shared/secret.ts'
 export interface MailSettings {
   /** `smtp://user:password@host:port`, or `smtps:`; null if there is no mail server. */
   smtpUrl: Secret | null
-  /** The sender: `Name <address>`. */
+  /** The sender: an address, or `Name <address>`. */
   from: string
   /** The folder where a sandbox without a mail server keeps its e-mails as `.eml` files; otherwise null. */
   folder: string | null
-  /** The clients that may read these e-mails at `/mail`. The e-mails hold links that sign people in. */
+  /** The clients that may read these e-mails at `/mail`. The e-mails contain links that sign people in. */
   readers: 'loopback' | 'public'
 }
 
 const sandboxSender = 'Sandbox <sandbox@localhost>'
 
-/** The settings of the environment. */
+/** The settings of e-mail. */
 export const mailSettings = {
   SMTP_URL: z
     .string()
@@ -54,7 +54,10 @@ interface ReadSettings {
   SANDBOX_MAIL: 'loopback' | 'public'
 }
 
-/** Reads these settings. @param folder where a sandbox without a mail server keeps its e-mails */
+/**
+ * Reads these settings.
+ * @param folder where a sandbox without a mail server keeps its e-mails; null in production
+ */
 export function readMail(
   { SMTP_URL: url, MAIL_FROM: from, SANDBOX_MAIL: readers }: ReadSettings,
   folder: string | null,

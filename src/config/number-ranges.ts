@@ -11,7 +11,7 @@ const entry = z
   .pipe(z.tuple([z.string(), z.enum(providers, `must name ${providers.join(', ')}`)]))
   .transform(([prefix, provider]) => ({ prefix, provider }))
 
-/** The setting of the ranges. The default is how ranges of numbers were given to operators in Mali. */
+/** The setting of the ranges. The default follows the number ranges that were given to operators in Mali. */
 export const rangeSettings = {
   NUMBER_RANGES: z
     .string()

@@ -11,7 +11,10 @@ export interface OperatorLimits {
   /** Calls of each of these three kinds that may wait for a slot. */
   queueMax: number
   requestsPerSecond: number
-  /** Pause after the operator failed; it doubles up to two minutes. */
+  /**
+   * The pause before the first probe of an operator that failed. It doubles up to two minutes; a longer
+   * setting stays.
+   */
   breakerOpenMs: number
 }
 

@@ -99,7 +99,7 @@ export const checkoutSettings = z.object({
 
 /**
  * Returns the settings of the four operators of the sandbox, all played by the simulator at `url`.
- * @param limits settings that differ from the sandbox's own, by their names
+ * @param limits limits that the environment sets, by the names of the settings; they replace `sandboxPace`
  * @throws ConfigError if the value of a limit is wrong
  */
 export function sandboxOperators(
@@ -140,7 +140,10 @@ export function sandboxOperators(
 /** The test numbers 20 to 27 of the simulator (`src/simulator/scenarios.ts`); a test compares the two. */
 const faultNumbers = /^\+223702[0-7]\d{4}$/
 
-/** The limits of the sandbox operators: the simulator serves as fast as the machine; real ones grant less. */
+/**
+ * The default limits of the sandbox operators. They are high, because the simulator is as fast as the
+ * machine.
+ */
 const sandboxPace = {
   MAX_INTERACTIVE: '64',
   MAX_BACKGROUND: '32',
@@ -151,7 +154,7 @@ const sandboxPace = {
   BREAKER_OPEN_MS: '1000',
 }
 
-/** Returns the limits of all operators that the environment sets. */
+/** Returns the limits of operators that `values` contains, by the names of the settings. */
 export function limitsOf(values: Record<string, string | undefined>): Record<string, string> {
   const names = new RegExp(`^OPERATOR_[A-D]_(${Object.keys(limitSettings).join('|')})$`)
   return Object.fromEntries(

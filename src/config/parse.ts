@@ -18,7 +18,7 @@ export const flag = z
 /**
  * Reads settings by their schema.
  * @param prefix the prefix of the setting names in an error
- * @throws ConfigError that names every setting that is wrong
+ * @throws ConfigError that names every setting that does not fit the schema
  */
 export function parse<T extends z.ZodType>(
   schema: T,

@@ -1,23 +1,31 @@
 import { z } from 'zod'
 
-/** The bounds of requests. A request over a bound is refused and told to come back later. */
+/**
+ * The bounds of requests. A request above a bound is refused, with the time after which it may be repeated.
+ */
 export interface RequestPace {
   /** Writing requests of a merchant in a second, over all its tokens. */
   writesPerSecond: number
   readsPerSecond: number
-  /** Requests of an address to one public route in a minute; an IPv6 network of 64 bits is one address. */
+  /**
+   * Requests of an address to one public route in a minute; an IPv6 network of 64 bits is one address. The
+   * pages of payment links get a multiple.
+   */
   publicPerMinute: number
   /** Unpaid requests for money that payment links make to one phone in ten minutes. */
   promptsPerPhone: number
   /** Objects that GraphQL may give a merchant, or an address without a token, in a minute. */
   objectsPerMinute: number
-  /** Requests at once in one process. Beyond it requests are refused: reads first, payments last. */
+  /** Requests that one process works on at once. Near this number it refuses reads, and payments last. */
   inFlightMax: number
 }
 
 const count = z.coerce.number().int().min(1).max(1_000_000_000).optional()
 
-/** The defaults. A sandbox has higher ones: whole test suites come from one merchant and one address. */
+/**
+ * The defaults. Those of a sandbox are higher, because a whole test suite comes from one merchant and one
+ * address.
+ */
 const usual: Readonly<Record<'production' | 'sandbox', RequestPace>> = {
   // See docs/design/rules.md#limits.
   production: {
