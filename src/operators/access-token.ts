@@ -9,12 +9,13 @@ import { wireRecord } from './wire-record.ts'
 const tryMs = 3_000
 const triesMax = 3
 const pauseMs = 150
-/** How long a token without a stated lifetime is used. */
+/** The lifetime of a token for which the operator states none. */
 const lifeMsDefault = 60 * 60 * 1_000
 
 export interface AccessTokens {
   /**
-   * Returns a token that the operator should accept now; null where none arrived before the call's deadline.
+   * Returns a token that the operator should accept now; null if the operator refused to give one, or gave
+   * none in the time that the call can wait.
    */
   get(ctx: CallContext): Promise<string | null>
   /** Forgets a token that the operator refused; a newer one stays. */
@@ -23,8 +24,8 @@ export interface AccessTokens {
 
 /**
  * Keeps the OAuth token of one operator (client credentials). Callers that need a token at the same time
- * share one request for it. The token is renewed at 80 % of its lifetime. The request for a token is tried up
- * to three times, because it moves no money.
+ * share one request for it. The first caller after 80 % of the token's lifetime renews it. The request for a
+ * token is tried up to three times, because it moves no money.
  */
 export function createAccessTokens(
   settings: { tokenUrl: string; clientId: string; clientSecret: Secret },

@@ -2,15 +2,24 @@ import type { CallContext, NotSent } from './operator.ts'
 
 // The limits of a call before it leaves: its deadline, a slot in its bulkhead, and its turn in the rate.
 
-/** Rule 7 of the driver contract: a call with less time left would probably end with an unknown outcome. */
+/**
+ * The least time to its deadline with which a call is sent (rule 7 of `OperatorDriver`). With less, its
+ * outcome would probably stay unknown.
+ */
 const leastBudgetMs = 500
 
-/** Returns the milliseconds that a call may still wait before it is too late to send it. */
+/**
+ * Returns the milliseconds that a call may still wait before it is too late to send it; negative if it is too
+ * late.
+ */
 export function spareMs(ctx: CallContext): number {
   return ctx.deadline.getTime() - Date.now() - leastBudgetMs
 }
 
-/** Returns a deadline by the machine's own clock: the sandbox may move its time, but never a timeout. */
+/**
+ * Returns a deadline by the machine's own clock, because a moved clock of the sandbox must change no
+ * deadline.
+ */
 export function deadlineIn(ms: number): Date {
   return new Date(Date.now() + ms)
 }
@@ -18,9 +27,12 @@ export function deadlineIn(ms: number): Date {
 /** Calls that wait for their turn: first come, first served, and none longer than its deadline allows. */
 export interface DeadlineQueue<Turn> {
   readonly size: number
-  /** @returns the turn, when it has come */
+  /** @returns the turn when it has come; `not_sent` if the wait ended without it */
   wait(ctx: CallContext): Promise<Turn | NotSent>
-  /** Gives the turn to the first waiting call. @returns false where no call waits */
+  /**
+   * Gives the turn to the first waiting call.
+   * @returns false if no call waits
+   */
   admit(turn: Turn): boolean
   sendAway(answer: NotSent): void
 }
@@ -59,12 +71,15 @@ export function createDeadlineQueue<Turn>(): DeadlineQueue<Turn> {
 /** A bounded number of calls at once, and a bounded number of calls that wait. */
 export interface Bulkhead {
   readonly hasRoom: boolean
-  /** Enters at once, or when a slot is free; a caller that entered must call `leave`. */
+  /**
+   * Takes a slot, at once or when one is free.
+   * @returns null if the caller has a slot and must call `leave`; otherwise why it has none
+   */
   enter(ctx: CallContext): Promise<NotSent | null>
   leave(): void
   /** Ends the wait of all waiting calls with this answer. */
   sendAway(answer: NotSent): void
-  /** Lets no further call in. */
+  /** Ends the wait of all waiting calls, and lets no further call in. */
   close(): void
 }
 
@@ -98,19 +113,20 @@ export function createBulkhead(callsMax: number, waitingMax: number): Bulkhead {
   }
 }
 
-/** The rate of calls that an operator grants per second. */
+/** The limit of the calls to an operator per second. */
 export interface Rate {
   /**
    * Waits for a turn. Interactive calls, for which a customer waits, go before all background calls, also
    * earlier ones; within each class the first goes first.
-   * @returns null when the turn has come; `rate_limited`, at once, where it cannot come in time
+   * @returns null when the turn has come; `rate_limited`, at once, if it cannot come in time;
+   * `deadline_before_send` if it did not come in time
    */
   take(ctx: CallContext): Promise<NotSent | null>
 }
 
 /**
- * The burst that may leave at once after a pause. Background calls may use half of it; the rest is kept for
- * interactive calls, for which a customer waits.
+ * The calls that may leave at once after a pause, as the time in which the rate allows that many. Background
+ * calls may use half of it; the rest is kept for interactive calls, for which a customer waits.
  */
 const burstMs = { interactive: 2_000, background: 1_000 } as const satisfies Record<
   CallContext['priority'],

@@ -1,13 +1,16 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { Provider } from '../shared/providers.ts'
 
-/** The length of 132 bits of the keyed digest: as hard to guess as a key, and short enough for an address. */
+/**
+ * The characters of the HMAC in an address: 132 bits, as hard to guess as a key, and short enough for an
+ * address.
+ */
 const tokenLength = 22
 
 /**
- * Returns the address at which an operator reports on one operation. The standard signs no callbacks, and a
- * failure names no transaction. So the address itself names the operation, and proves that this service
- * issued it.
+ * Returns the address at which an operator reports on one operation. The GSMA standard signs no callbacks,
+ * and its callback about a failure names no transaction. So the address itself names the operation, and
+ * proves that this service issued it.
  * @returns `{base}/operators/{provider}/callbacks/{operationId}.{token}`
  */
 export function callbackAddress(
@@ -21,7 +24,7 @@ export function callbackAddress(
 }
 
 /**
- * Returns the one address of an operator that sends signed webhooks for all operations of an account.
+ * Returns the address for an operator that sends signed webhooks about all operations to one address.
  * @returns `{base}/operators/{provider}/callbacks/webhook`
  */
 export function webhookAddress(base: string, provider: Provider): string {
@@ -29,8 +32,8 @@ export function webhookAddress(base: string, provider: Provider): string {
 }
 
 /**
- * Reads the last part of a callback address. The time does not depend on how many bytes of a forged token are
- * right.
+ * Reads the last part of a callback address. The time of the comparison does not depend on how many bytes of
+ * a forged token are right.
  * @returns the operation that the address was made for, or null for an address that this service never issued
  */
 export function readCallbackToken(pathToken: string, secret: KeyObject): string | null {

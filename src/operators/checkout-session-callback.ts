@@ -6,12 +6,15 @@ import type { CallbackHint, CallbackOutcome, RawCallback } from './operator.ts'
 import { wireRecord } from './wire-record.ts'
 
 const windowMs = 5 * 60 * 1_000
-/** The number of signatures that are checked, at most; an operator that rotates keys sends one per key. */
+/**
+ * The most signatures of one webhook that are checked. An operator that changes its key sends one for each
+ * key.
+ */
 const signaturesMax = 8
 
 /**
- * Reads a webhook of the checkout protocol. It is signed with a shared key, over the time and the bytes of
- * the body.
+ * Reads a webhook of the checkout protocol. The operator signs the time and the bytes of the body with a
+ * shared key.
  */
 export function parseCheckoutCallback(raw: RawCallback, settings: CheckoutSettings): CallbackOutcome {
   if (raw.pathToken !== 'webhook') return { kind: 'rejected', why: 'path_token' }
@@ -46,7 +49,8 @@ const types = new Set([
 ])
 
 /**
- * The claims of callbacks by session state: a failed payment leaves its session open, for any type of event.
+ * The claim of a callback. It depends on the state of the session and not on the type of the event, because a
+ * session stays open after a failed payment.
  */
 const claims = {
   open: 'pending',
@@ -58,11 +62,11 @@ const claims = {
 
 interface Signature {
   at: string
-  /** SHA-256 digests, one per key in use. */
+  /** HMAC-SHA-256 digests, one for each key that the operator uses. */
   values: readonly Buffer[]
 }
 
-/** `t=<unix seconds>,v1=<hex>[,v1=<hex>…]` */
+/** Reads `t=<unix seconds>,v1=<hex>[,v1=<hex>…]`; undefined if the time is absent or malformed. */
 function readSignature(header: string | undefined): Signature | undefined {
   const parts = (header ?? '').split(',').map((part) => part.trim().split('='))
   const at = parts.find(([name]) => name === 't')?.[1]
@@ -73,8 +77,8 @@ function readSignature(header: string | undefined): Signature | undefined {
 }
 
 /**
- * Compares every signature with every key. The time does not depend on how many bytes of a signature are
- * right.
+ * True if one of the signatures was made with one of our keys. The time of a comparison does not depend on
+ * how many bytes of the signature are right.
  */
 function isSigned({ at, values }: Signature, body: Uint8Array, settings: CheckoutSettings): boolean {
   const expected = settings.webhookSecrets.map((secret) =>

@@ -6,7 +6,7 @@ type ByKind = Readonly<Record<OperationKind, FailureReason>>
 
 /**
  * The failure reasons of the checkout protocol's codes, for errors of requests, payments and payouts. A code
- * that is not listed proves nothing; so `service-unavailable` and `idempotency-mismatch` are not listed.
+ * that does not prove a refusal, such as `service-unavailable` or `idempotency-mismatch`, is not listed.
  */
 const reasonsByCode = new Map<string, FailureReason | ByKind>(
   Object.entries({
@@ -49,7 +49,7 @@ const reasonsByCode = new Map<string, FailureReason | ByKind>(
   } as const),
 )
 
-/** Reads `{code, message}` or `{error_code, error_message}`; undefined where the record names no code. */
+/** Reads `{code, message}` or `{error_code, error_message}`; undefined if the record has no code. */
 export function readCheckoutError(
   record: WireRecord | undefined,
 ): { code: string; message: string | undefined } | undefined {
@@ -58,7 +58,7 @@ export function readCheckoutError(
 }
 
 /**
- * Returns the failure reason of a code, for an operation of this kind; undefined for a code that proves
+ * Returns the refusal that an error proves for an operation of this kind; undefined if its code proves
  * nothing.
  */
 export function checkoutRefusal(

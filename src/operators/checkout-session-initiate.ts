@@ -45,9 +45,9 @@ export function createCheckoutInitiation(
   log: Log,
 ) {
   /**
-   * Creates a session, but never a second one. The operator may ignore our idempotency key, so a resend first
-   * looks for the session of the first call. It uses that session, and expires any other that a customer
-   * could still pay.
+   * Creates a session, unless the operator has one with our reference. The operator may ignore our
+   * idempotency key, so a resend, or a first call with `searchesFirst`, searches for sessions first. It uses
+   * one of them, and expires the others that a customer could still pay.
    */
   async function session(request: CollectRequest, body: unknown, ctx: CallContext): Promise<InitiateOutcome> {
     const { handle, attempt, searchesFirst } = request
@@ -85,7 +85,7 @@ export function createCheckoutInitiation(
     if (result.kind === 'answered' && result.status === 200) return
     log.error(
       { provider: settings.provider, sessionId: orphan.id },
-      'a checkout session that has no record could still be paid',
+      'a second checkout session of one payment was not expired and could still be paid',
     )
   }
 
@@ -99,7 +99,7 @@ export function createCheckoutInitiation(
     const handle = { ...named, sessionId: record.id }
     const { stands, launchUrl, expiresAt } = record
     if (stands === 'paid') return settled(record, 'collect', handle, digest, source)
-    // The session has ended, or its state is unknown: a question tells which.
+    // The session has ended, or its state is unclear: a query tells the outcome.
     if (stands !== 'open') return unknown(handle, 'unmapped')
     if (launchUrl === undefined) return unknown(handle, 'unreadable')
     const action = { type: 'redirect', url: launchUrl } as const
@@ -134,7 +134,7 @@ export function createCheckoutInitiation(
     if (failure) return failure
     const done = await questions.query('reverse', handle, ctx)
     if (done.kind === 'settled') return { kind: 'settled', handle, evidence: done.evidence }
-    // The first answer is empty on purpose: it does not even prove that the operator sent it.
+    // The answer to a reversal has no body, so it does not even prove that the operator sent it.
     return unknown(handle, 'unmapped')
   }
 
@@ -154,7 +154,7 @@ export function createCheckoutInitiation(
     return wire.call({ operation: 'cancel', method: 'POST', path, correlationId: handle.correlationId }, ctx)
   }
 
-  /** Returns the outcome that an unsuccessful answer proves; null for a success. */
+  /** Returns the outcome of an unsuccessful call; null for a success. */
   function failed(
     kind: OperationKind,
     { handle, attempt }: { handle: OperatorHandle; attempt: number },
@@ -197,7 +197,10 @@ export function createCheckoutInitiation(
   return { session, payout, reversal, expire }
 }
 
-/** Returns the refusal of a reversal without a payment under the reference: there is nothing to undo. */
+/**
+ * Returns the outcome of a reversal if the operator has no payment with our reference: there is nothing to
+ * undo.
+ */
 function nothingToUndo({ handle, attempt }: ReverseRequest): InitiateOutcome {
   const refusal = { reason: 'NOT_REVERSIBLE', code: 'not-found' } as const
   return attempt > 1 ? unknown(handle, 'resend_refused') : { kind: 'refused', refusal }
@@ -215,16 +218,16 @@ function reversalPath({ resource, id }: QueryTarget): string {
 }
 
 /**
- * Returns the outcome of an accepted payout. The customer does nothing; the operator reports on payouts when
- * asked.
+ * Returns the outcome of an accepted payout. The customer does nothing; the operator reports on payouts only
+ * when asked.
  */
 function accepted(handle: OperatorHandle): InitiateOutcome {
   return { kind: 'accepted', duplicate: false, handle, action: { type: 'push' }, notify: 'polling' }
 }
 
 /**
- * Returns the outcome where a search before the call got no answer: this call sent nothing, but an earlier
- * one may have.
+ * Returns the outcome of a money call if the search before it got no answer. This money call was not sent,
+ * but an earlier one may have been.
  */
 function withoutAnswer(silence: Unreachable, handle: OperatorHandle): NotSent | Unknown {
   const { cause } = silence

@@ -19,7 +19,9 @@ export interface QueryTarget {
   resource: Resource
   id: string
 }
-/** The records of one reference, oldest first, and the digest of the bytes that listed them. */
+/**
+ * The records with one reference or one id, oldest first, and the digest of the answer that contained them.
+ */
 export interface FoundSession {
   kind: 'found'
   records: readonly CheckoutRecord[]
@@ -75,16 +77,14 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
     if (id !== undefined) {
       const named = await one(resource, id, handle, ctx)
       const outcome = outcomeOf(named, kind, handle)
-      // This record failed, but another record of the same reference may be paid: search all of them first.
+      // This record failed or is absent, but another record with the same reference may be paid: search for
+      // all.
       if (outcome.kind !== 'refused' && outcome.kind !== 'absent') return outcome
     }
     return outcomeOf(await search(resource, handle, ctx), kind, handle)
   }
 
-  /**
-   * Returns the outcome by the record that decides: paid before reversed before open before failed, and the
-   * oldest of its kind.
-   */
+  /** Returns the outcome by the record whose state comes first in `order`; of several, by the oldest. */
   function outcomeOf(
     result: FoundSession | Unreachable,
     kind: OperationKind,
@@ -106,7 +106,7 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
     return outcome
   }
 
-  /** Asks about a reversal. It has no record of its own: the reversed session or payout shows it. */
+  /** Asks about a reversal. A reversal has no record of its own: the reversed session or payout shows it. */
   async function ofReversal(handle: OperatorHandle, ctx: CallContext): Promise<QueryOutcome> {
     const target = targetOf(handle)
     if (!target) return { kind: 'absent', asOf: clock.now() }
@@ -117,8 +117,7 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
   }
 
   /**
-   * Finds the session or payout of a handle without the operator's id: the payment of that reference,
-   * incoming or outgoing.
+   * Finds the session or payout that moved money for a handle without the operator's id, by our reference.
    */
   async function locate(
     handle: OperatorHandle,
@@ -139,7 +138,7 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
 const order = ['paid', 'reversed', 'open', 'unclear', 'failed'] as const
 const unclear = 'operator status without a mapping; treated as pending'
 
-/** Returns the session or payout that a handle names. */
+/** Returns the session or payout that a handle names; null if it has no id of the operator. */
 export function targetOf(handle: OperatorHandle): QueryTarget | null {
   if (handle.sessionId !== undefined) return { resource: 'session', id: handle.sessionId }
   return handle.serverCorrelationId === undefined
@@ -148,8 +147,8 @@ export function targetOf(handle: OperatorHandle): QueryTarget | null {
 }
 
 /**
- * Reads the records of an answer. Only an error in the operator's own format proves that it has no record; a
- * gateway's page does not.
+ * Reads the records of an answer. Only an error in the operator's own format proves that the operator has no
+ * record; the error page of a gateway does not.
  */
 function found(
   result: HttpResult,

@@ -38,8 +38,8 @@ export function checkoutWallet(settings: CheckoutSettings, wire: CheckoutWire, c
   }
 
   /**
-   * Reads the whole day, page by page. Where a page is missing, the day is unreadable; it is never just
-   * shorter.
+   * Reads the whole day, page by page. If a page is missing, the whole day counts as unreadable, so that no
+   * line is left out unnoticed.
    */
   async function statement(day: string, ctx: CallContext): Promise<StatementOutcome> {
     if (Date.parse(day) > clock.now().getTime()) return { kind: 'not_ready' }

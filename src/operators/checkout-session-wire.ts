@@ -56,7 +56,7 @@ const clockSkewMs = 60 * 1_000
 /** A checkout session or a payout, in a common form. */
 export interface CheckoutRecord {
   id: string
-  /** The state. `unclear` is an unknown combination of words: it is treated as open. */
+  /** The state. `unclear` is an unknown combination of words; a query reports it as pending. */
   stands: 'open' | 'unclear' | 'paid' | 'reversed' | 'failed'
   /** The operator's own words for the state, for the log. */
   status: string
@@ -67,8 +67,8 @@ export interface CheckoutRecord {
 }
 
 /**
- * Reads a session. It is paid if it is complete and its payment succeeded. A failed try leaves it open; only
- * an expired session has failed.
+ * Reads a session. It is paid if it is complete and its payment succeeded, and reversed if it was refunded
+ * after that. A failed try leaves it open; only an expired session has failed.
  */
 export function readSession(
   record: WireRecord | undefined,
@@ -120,7 +120,7 @@ export function readPayout(record: WireRecord | undefined): CheckoutRecord | und
   }
 }
 
-/** Reads the answer of a search; undefined where it has no list of results. */
+/** Reads the answer of a search; undefined if it has no list of results. Unreadable entries are left out. */
 export function readFound(
   record: WireRecord | undefined,
   read: (entry: WireRecord) => CheckoutRecord | undefined,
@@ -129,7 +129,7 @@ export function readFound(
 }
 
 /**
- * Returns the evidence of a paid record; undefined where its amount or currency is unreadable (see
+ * Returns the evidence of a paid or reversed record; undefined if its amount or currency is unreadable (see
  * `movedAmount`).
  */
 export function checkoutEvidence(

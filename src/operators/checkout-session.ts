@@ -9,13 +9,13 @@ import { checkoutWallet } from './checkout-session-wallet.ts'
 import { createCheckoutWire } from './checkout-session-wire.ts'
 import type { CancelOutcome, CollectRequest, DriverDeps, OperatorDriver } from './operator.ts'
 
-/** The length limits of the protocol. */
+/** The greatest lengths that the protocol allows. */
 const reasonMax = 40
 const nameMax = 100
 
 /**
  * Makes the driver of the hosted-checkout protocol: the customer pays on a page of the operator, and money
- * leaves by payouts. Outcomes come by signed webhooks, which are only hints, as everywhere.
+ * leaves by payouts. Signed webhooks report outcomes, but only a query proves an outcome.
  */
 export function createCheckoutDriver(settings: CheckoutSettings, deps: DriverDeps): OperatorDriver {
   const { clock, log } = deps
@@ -28,8 +28,8 @@ export function createCheckoutDriver(settings: CheckoutSettings, deps: DriverDep
     name: settings.driver,
     capabilities: {
       action: 'redirect',
-      // A repeated payout with the same key is replayed; before a session is created again, it is searched by
-      // our reference.
+      // The operator answers a repeated payout with the same key as the first one. Before the driver creates
+      // a session again, it searches for the session by our reference.
       createIsIdempotent: true,
       queryByCorrelationId: true,
       disburseIsSynchronous: true,
@@ -87,7 +87,7 @@ export function createCheckoutDriver(settings: CheckoutSettings, deps: DriverDep
     const { amount, handle, payer, successUrl, cancelUrl } = request
     invariant(
       successUrl && cancelUrl,
-      'operators: a hosted checkout needs to know where the browser goes afterwards',
+      'operators: a hosted checkout needs the pages to which the browser returns',
     )
     return {
       amount: String(amount),

@@ -1,21 +1,24 @@
 import { createDeadlineQueue, spareMs } from './call-limits.ts'
 import type { CallContext, NotSent, NotSentCause, UnknownCause } from './operator.ts'
 
-/** The circuit opens after this many failures in a row, or when half of the calls of the window failed. */
+/**
+ * The circuit opens after this many failures in a row, or when half of at least ten calls in 30 seconds
+ * failed.
+ */
 const failuresInRowMax = 5
 const windowCallsMin = 10
 const windowFailuresShare = 0.5
 const windowS = 30
-/** The longest pause before a probe; the pause doubles up to this. */
+/** The pause before a probe doubles up to this; a longer first pause stays as it is. */
 const openMsMax = 120_000
 
 /** The operator's health as the outcome of one call shows it. */
 type Health = 'healthy' | 'unhealthy' | 'unknown'
 
 /**
- * Returns the operator's health as an outcome shows it. A missing answer, or no connection, is `unhealthy`. A
- * refusal is an answer, so the operator is `healthy`. A request to slow down, a call that we held back, and a
- * call that its caller aborted are `unknown`.
+ * Returns the operator's health as an outcome shows it. No connection, no token, no answer and an unusable
+ * answer are `unhealthy`. A refusal is a usable answer, so the operator is `healthy`. A request to slow down,
+ * a call that we held back, and a call that its caller aborted are `unknown`.
  */
 export function healthOf(outcome: { kind: string; cause?: NotSentCause | UnknownCause }): Health {
   if (outcome.kind !== 'unknown' && outcome.kind !== 'not_sent' && outcome.kind !== 'unreachable')
@@ -45,9 +48,9 @@ export interface Circuit {
   /** Returns the answer for a call that is held back. */
   refusal(): NotSent
   /**
-   * Admits a call: at once, or when the answer to another call has proved that the operator answers. At most
-   * five calls leave for an operator that has sent no good answer since they left; calls that left before its
-   * last good answer do not count.
+   * Admits a call at once, or after a wait. At most five calls (one after a probe) may leave before the
+   * operator gives a good answer, and each failure in a row takes one away. The other calls wait for such an
+   * answer. A call whose outcome says nothing about the operator's health does not count.
    */
   enter(ctx: CallContext): Promise<Pass | NotSent>
   close(): void
@@ -55,16 +58,16 @@ export interface Circuit {
 
 /** The right to make one call. */
 export interface Pass {
-  /** Takes the outcome into account; null where there is none. */
+  /** Counts the outcome; null if the call was not made, or threw. */
   report(outcome: Parameters<typeof healthOf>[0] | null): void
 }
 
 /**
- * Makes a circuit that only a probe can close again: a money call never tests whether an operator is back.
- * After the probe, calls leave one at a time, and the first failure opens the circuit again, until one call
- * is answered.
+ * Makes a circuit. Only a good probe closes it again, so that no money call has to test whether an operator
+ * is back. After the probe, calls leave one at a time until one gets a good answer; a failure before that
+ * opens the circuit again.
  * @param options.openMs pause before the first probe; it doubles at every opening until a real call succeeds
- * @param options.doubtedMs the same pause for an operator that reports good health while it answers no call:
+ * @param options.doubtedMs the same pause for an operator that reports good health although calls to it fail:
  * its report at the next probe would be as unreliable, and another money call would be lost
  * @param options.probe asks for the operator's health and returns whether it is good
  * @param options.onChange called after every opening and closing
@@ -84,7 +87,7 @@ export function createCircuit(options: {
   /** The number of openings since the last good answer. */
   let doublings = 0
   let probeAt = 0
-  /** The duration of the last good answer. */
+  /** The time that the last good answer took. */
   let answerMs = 0
   let timer: NodeJS.Timeout | undefined
   let state: 'closed' | 'open' | 'probing' = 'closed'
@@ -112,8 +115,8 @@ export function createCircuit(options: {
   }
 
   /**
-   * Asks the operator at once for its health: an operator that reports good health now would do so at the
-   * probe, too.
+   * Asks the operator for its health at once. If it reports good health although calls fail, its report at
+   * the probe would be as unreliable: so the probe comes later.
    */
   async function askHealth(opening: number, pauseMs: number): Promise<void> {
     const saysHealthy = await probe()
@@ -198,13 +201,13 @@ interface TripRule {
   success(): void
   /** @returns whether the circuit opens now */
   failure(): boolean
-  /** Forgets the past after a good probe; the first failure then opens the circuit. */
+  /** Forgets the past after a good probe; then the first failure opens the circuit, until a call succeeds. */
   restart(): void
 }
 
 /**
- * Opens after five failures in a row, half of at least ten calls within 30 seconds, or the first failure
- * after a probe.
+ * Makes the rule: open after five failures in a row, when half of at least ten calls in 30 seconds failed, or
+ * at the first failure after a probe.
  */
 export function createTripRule(): TripRule {
   let inRow = 0

@@ -1,4 +1,7 @@
-/** The words for a failure: `who` can resolve it, and when a new operation makes sense. */
+/**
+ * The words for a failure: who can resolve it, whether and when to try again, and a sentence in each
+ * language.
+ */
 interface FailureWords {
   who: 'customer' | 'merchant' | 'platform' | 'operator'
   again: 'now' | 'later' | 'no'
@@ -7,9 +10,10 @@ interface FailureWords {
 }
 
 /**
- * The reasons why an operator did not do an operation: 27 reasons to which every driver maps its operator's
- * own codes, and one of our own, which no driver returns. The sentences are for the merchant. They stay vague
- * about failures that only the platform can resolve. Pages have their own words for payers.
+ * The reasons why an operation was not done. Every driver maps its operator's own codes to them, except to
+ * `OPERATOR_UNAVAILABLE` and `INSUFFICIENT_BALANCE`, which only this service gives. The sentences are for the
+ * merchant. They stay vague about failures that only the platform can resolve. Pages have their own words for
+ * payers.
  */
 export const failureReasons = {
   PAYER_DECLINED: {
@@ -168,7 +172,7 @@ export const failureReasons = {
     messageFr: "L'opérateur est indisponible. Réessayez plus tard.",
     messageEn: 'The operator is unavailable. Try again later.',
   },
-  /** Our own reason: a payout was due, and its merchant's balance did not cover it. */
+  /** A payout was due, and the available balance of its merchant did not cover it. */
   INSUFFICIENT_BALANCE: {
     who: 'merchant',
     again: 'later',
@@ -185,7 +189,7 @@ export const failureReasons = {
 
 export type FailureReason = keyof typeof failureReasons
 
-/** Returns the reason as a key of the table; null where nothing failed. */
+/** Returns the reason as a key of the table (`UNSPECIFIED` if the table lacks it); null if nothing failed. */
 export function failureOf(reason: string | null): FailureReason | null {
   if (reason === null) return null
   return Object.hasOwn(failureReasons, reason) ? (reason as FailureReason) : 'UNSPECIFIED'

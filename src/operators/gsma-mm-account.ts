@@ -20,8 +20,8 @@ const pageSize = 200
 const pagesMax = 10_000
 
 /**
- * Makes the functions that read accounts at an operator of the standard: our float, its movements, the holder
- * of a number, and the operator's health.
+ * Makes the functions that read accounts at a GSMA operator: our float, its movements, the holder of a
+ * number, and the operator's health.
  */
 export function gsmaAccount(settings: GsmaSettings, wire: GsmaWire, clock: Clock) {
   const ownPath = `/accounts/${settings.account.split(':').map(encodeURIComponent).join('/')}`

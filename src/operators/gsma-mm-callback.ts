@@ -9,9 +9,9 @@ import { wireRecord } from './wire-record.ts'
 const lateAfterMs = 15 * 60 * 1_000
 
 /**
- * Reads a callback of the standard. The standard signs nothing: the address proves that we asked for the
- * callback, and a digest, if there is one, proves that the body is complete. Its claim is only a reason to
- * ask the operator.
+ * Reads a callback of the GSMA standard, which signs nothing. The address proves that we gave it to the
+ * operator, and a digest, if there is one, proves that the body is complete. The claim of the callback is
+ * only a reason to ask the operator.
  */
 export function parseGsmaCallback(
   raw: RawCallback,
@@ -37,8 +37,8 @@ export function parseGsmaCallback(
 }
 
 /**
- * Reads a body that is no record: `{"result": "success"}` answers a change that we made; other objects are
- * unknown.
+ * Returns the outcome for a body that is no record. `{"result": "success"}` answers a change that we made;
+ * any other object is unknown.
  */
 function unrecognised(raw: RawCallback): CallbackOutcome {
   const record = wireRecord(parseJson(raw.body))

@@ -16,10 +16,10 @@ const limitOfCredited: ByKind = {
 }
 
 /**
- * The failure reasons of the error codes of the GSMA Mobile Money API 1.2, in lower case. The party that a
- * code means depends on the payer: the customer in a collection, our own account in a disbursement. Codes
- * that are absent (mandates, quotes, identity documents, links, bills) cannot concern our requests and become
- * UNSPECIFIED.
+ * The failure reasons of the error codes of the GSMA Mobile Money API 1.2, in lower case. For some codes the
+ * reason depends on the operation, because the debited account is the customer's in a collection, and ours in
+ * a disbursement. Any other code becomes UNSPECIFIED: most are about mandates, quotes, identity documents,
+ * links and bills, which the service does not use.
  */
 const reasonsByCode = new Map<string, FailureReason | ByKind>(
   Object.entries({
@@ -85,7 +85,7 @@ const reasonsByDetail = new Map<string, FailureReason>(
 /** An error object of the standard, in any of its spellings. */
 export interface GsmaError {
   category: string
-  /** The code as the operator wrote it; compare with `key`. */
+  /** The code as the operator wrote it; `key` is the same in lower case, for comparisons. */
   code: string
   key: string
   message: string | undefined
@@ -110,7 +110,9 @@ export function readGsmaError(record: WireRecord | undefined): GsmaError | undef
   }
 }
 
-/** Returns the failure reason of the operator's error, for an operation of this kind. */
+/**
+ * Returns the refusal by the operator's error, for an operation of this kind; UNSPECIFIED without an error.
+ */
 export function gsmaRefusal(error: GsmaError | undefined, kind: OperationKind, digest: string): Refusal {
   if (!error) return { reason: 'UNSPECIFIED', code: '', digest }
   const detailed = error.detail === undefined ? undefined : reasonsByDetail.get(error.detail)

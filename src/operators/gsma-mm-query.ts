@@ -14,8 +14,8 @@ import type { CallContext, OperationKind, OperatorHandle, QueryOutcome } from '.
 import { alarmUnreadable, wireRecord } from './wire-record.ts'
 
 /**
- * The largest number of steps of one answer: link, request state, transaction. The limit keeps an operator
- * from sending us in circles.
+ * The most links of an answer that are followed, one after the other (to a request state, to a transaction),
+ * so that an operator cannot send us in circles.
  */
 const stepsMax = 4
 
@@ -34,8 +34,8 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
     )
 
   /**
-   * Asks by the server's id where the operator is polled; otherwise by our own id, which works without any
-   * earlier answer.
+   * Asks by the operator's id of the request (only if the operator is polled), then by our own id, then by
+   * the transaction. It asks the next question only if the operator has no record.
    */
   async function query(kind: OperationKind, handle: OperatorHandle, ctx: CallContext): Promise<QueryOutcome> {
     const question: Question = { kind, handle, ctx }
@@ -84,8 +84,8 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
   }
 
   /**
-   * Reads an error object. It is the outcome only where a link of the operator led to it, and it is about the
-   * operation.
+   * Returns the outcome by an error object. It proves a refusal only if a link of the operator led to it, and
+   * if it does not say that the operator itself has failed.
    */
   function ofError({ kind }: Question, error: GsmaError, digest: string, linked: boolean): QueryOutcome {
     const own = error.category !== 'internal' && error.category !== 'serviceunavailable'
@@ -133,7 +133,7 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
     log.warn({ provider: settings.provider, status }, 'operator status without a mapping; treated as pending')
   }
 
-  /** Returns the path of the transaction that a request made; null where the operator does not name it. */
+  /** Returns the path of the transaction that a request made; null if the operator does not name it. */
   async function transactionPath(handle: OperatorHandle, ctx: CallContext): Promise<string | null> {
     if (handle.operatorRef !== undefined) return `/transactions/${name(handle.operatorRef)}`
     const result = await get({ kind: 'collect', handle, ctx }, `/responses/${name(handle.correlationId)}`)
@@ -146,7 +146,8 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
 }
 
 /**
- * True if the operator's own error object says that it has no record; a gateway's page does not prove that.
+ * True if the operator's own error object says that it has no record; the error page of a gateway does not
+ * prove that.
  */
 function isNoRecord(result: HttpResult): boolean {
   if (result.kind !== 'answered' || result.status !== 404) return false

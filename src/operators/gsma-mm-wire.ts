@@ -87,7 +87,7 @@ export function createGsmaWire(settings: GsmaSettings, clock: Clock, log: Log): 
     const url = new URL(link, base.origin)
     if (url.origin !== base.origin) return null
     if (url.pathname.startsWith(`${basePath}/`)) return url.pathname.slice(basePath.length) + url.search
-    // By convention a link may begin below our base; a link with a server name must match the base address.
+    // A relative link may begin below our base path; an absolute link must begin with the whole base address.
     return URL.canParse(link) ? null : url.pathname + url.search
   }
 
@@ -127,7 +127,7 @@ export interface GsmaRequestState {
   is: 'request state'
   status: string
   serverCorrelationId: string | undefined
-  /** The transaction; the operator names it only after completion. */
+  /** The reference of the transaction; the operator names it only after completion. */
   reference: string | undefined
   expiresAt: Date | undefined
   pollLimit: number | undefined
@@ -209,7 +209,7 @@ function readState(record: WireRecord, status: string): GsmaRequestState {
 
 /**
  * Reads the error within a record. The schema names it `error`, the text of the standard `errorReference`; a
- * failed transaction may hold it as custom data.
+ * failed transaction may hold only its code, as custom data.
  */
 function errorWithin(record: WireRecord): GsmaError | undefined {
   const error = readGsmaError(record.record('error', 'errorReference'))

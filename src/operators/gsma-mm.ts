@@ -29,7 +29,7 @@ import type { Log } from '../telemetry/log.ts'
 import { type GsmaError, gsmaRefusal } from './gsma-mm-errors.ts'
 import { type HttpAnswer, retryAfterOf } from './http-client.ts'
 
-/** The length limit of the standard's schema. */
+/** The greatest length of a description in the standard's schema. */
 const descriptionMax = 160
 
 /**
@@ -141,7 +141,7 @@ interface Initiation {
   ctx: CallContext
 }
 
-/** Makes the function that sends a money call once and interprets its answer. */
+/** Makes the function that sends a money call and interprets its answer. */
 export function createGsmaInitiation(
   settings: GsmaSettings,
   wire: GsmaWire,
@@ -246,8 +246,8 @@ export function createGsmaInitiation(
   }
 
   /**
-   * Reads the record of an operation that the operator reports as completed: it has the amount, and saves a
-   * poll.
+   * Reads the transaction of an operation that the operator reports as completed. It has the amount, so no
+   * poll is needed. Returns null if it does not confirm the payment.
    */
   async function settledNow(call: Initiation): Promise<InitiateOutcome | null> {
     const { handle, ctx } = call

@@ -58,9 +58,9 @@ export interface HttpClient {
 }
 
 /**
- * Makes the only connection from a driver to its operator: only to the given origins, one request per
- * connection at a time, no redirects, no retries, at most `requestsPerSecond` (with a burst of two seconds'
- * worth).
+ * Makes the client through which a driver reaches its operator: only at the given origins, one request per
+ * connection at a time, no redirects, no retries, at most `requestsPerSecond` (after a pause, the calls of
+ * two seconds at once).
  */
 export function createHttpClient(
   provider: Provider,
@@ -112,7 +112,7 @@ export function createHttpClient(
   }
 }
 
-/** Returns why an answer tells nothing; null for an answer that must be read. */
+/** Returns why a result tells nothing about an operation; null for an answer that must be read. */
 export function unreachable(result: HttpResult): Unreachable | null {
   if (result.kind === 'not_sent') return { ...result, kind: 'unreachable' }
   if (result.kind === 'lost') return { kind: 'unreachable', cause: result.cause }
@@ -122,7 +122,7 @@ export function unreachable(result: HttpResult): Unreachable | null {
   return result.status >= 500 ? { kind: 'unreachable', cause: 'http_5xx' } : null
 }
 
-/** Returns the milliseconds that an answer asks us to wait; undefined where it does not say. */
+/** Returns the milliseconds that an answer asks us to wait, at most an hour; undefined if it does not say. */
 export function retryAfterOf(answer: HttpAnswer): number | undefined {
   return retryAfterMs(answer.headers, retryAfterMaxMs)
 }

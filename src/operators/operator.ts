@@ -5,10 +5,10 @@ import type { Provider } from '../shared/providers.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { FailureReason } from './failure-reasons.ts'
 
-/** The operations with money that an operator offers. */
+/** The kinds of operations that move money. */
 export type OperationKind = 'collect' | 'disburse' | 'reverse'
 
-/** The causes for which a call was provably never executed. */
+/** The causes that prove that a call was not executed. */
 export const notSentCauses = [
   'circuit_open',
   'bulkhead_full',
@@ -46,15 +46,15 @@ export interface OperatorHandle {
   clientRef: string
   /** The operator's reference of the money movement. */
   operatorRef?: string | undefined
-  /** The operator's id of the request, in protocols that answer first and work later. */
+  /** The operator's id of the request or payout, in protocols that answer first and work later. */
   serverCorrelationId?: string | undefined
   /** The id of the hosted checkout session. */
   sessionId?: string | undefined
-  /** How many more questions the operator accepts; absent where it does not count them. */
+  /** The number of polls that the operator still accepts; absent if it does not count them. */
   pollsLeft?: number | undefined
 }
 
-/** The operator's statement about money that moved. `amount` is the operator's value, never ours. */
+/** The operator's proof that money moved. `amount` is the operator's value, never ours. */
 export interface Evidence {
   operatorRef: string
   /** The number on the customer's receipt, where it differs from `operatorRef`. */
@@ -65,11 +65,11 @@ export interface Evidence {
   /** The E.164 number of the other party. */
   counterparty?: string | undefined
   source: 'sync' | 'callback' | 'query' | 'statement'
-  /** SHA-256 (hex) of the raw bytes of the statement. */
+  /** SHA-256 (hex) of the raw bytes of the operator's answer. */
   digest: string
 }
 
-/** A definitive refusal. `code` is the operator's own word. */
+/** A definitive refusal. `code` is the operator's own code, if it gave one. */
 export interface Refusal {
   reason: FailureReason
   code: string
@@ -101,10 +101,10 @@ export interface NotSent {
   kind: 'not_sent'
   cause: NotSentCause
   retryAfterMs?: number | undefined
-  /** The operator's reason (`float_empty`): the same operation may be sent again. */
+  /** The operator's refusal, only with `float_empty`: the same operation may be sent again. */
   refusal?: Refusal | undefined
 }
-/** A call that may have been executed: ask, never assume. */
+/** A call that may have been executed: only a query tells. */
 export interface Unknown {
   kind: 'unknown'
   cause: UnknownCause
@@ -166,8 +166,9 @@ export interface CollectRequest extends Initiation {
   successUrl?: string | undefined
   cancelUrl?: string | undefined
   /**
-   * True if the operator may have a session under this handle that a restore removed from our records: a
-   * protocol that does not recognise a repeated call searches for it before it creates another.
+   * True if the operator may have a session under this handle that a restore removed from our records. Then a
+   * driver whose operator does not recognise a repeated call searches for the session before it creates
+   * another.
    */
   searchesFirst?: boolean | undefined
 }
@@ -180,11 +181,11 @@ export interface DisburseRequest extends Initiation {
 }
 
 export interface ReverseRequest extends Initiation {
-  /** The operation to undo, with the operator's reference (`operatorRef` or `sessionId`). */
+  /** The operation to undo, with the operator's id of it if we know that id. */
   original: OperatorHandle
 }
 
-/** One HTTP exchange as it may be stored: bodies end after 4 KiB and contain no secrets. */
+/** One HTTP exchange as it may be stored: bodies end after 4,096 characters and contain no secrets. */
 export interface OperatorExchange {
   provider: Provider
   correlationId: string
@@ -201,7 +202,10 @@ export interface OperatorExchange {
 }
 
 export interface CallContext {
-  /** The absolute time by the machine's own clock: the sandbox may move its clock, but never a timeout. */
+  /**
+   * The time by which the call must end, by the machine's clock: a moved clock of the sandbox changes no
+   * deadline.
+   */
   deadline: Date
   signal?: AbortSignal | undefined
   priority: 'interactive' | 'background'
@@ -227,8 +231,7 @@ export type CallbackOutcome =
   | CallbackHint
 
 /**
- * The claim of a callback. Only a query moves money; the claim says which operation to query, once per
- * `dedupeKey`.
+ * The claim of a callback. It moves no money: it only says which operation to query, once per `dedupeKey`.
  */
 export interface CallbackHint {
   kind: 'hint'
@@ -241,7 +244,7 @@ export interface CallbackHint {
   find: Partial<OperatorHandle>
   trust: 'signed' | 'unsigned'
   says: 'settled' | 'refused' | 'pending' | 'reversed'
-  /** True if the operator wrote the callback more than 15 minutes ago. */
+  /** True if the callback has a date, and this date is more than 15 minutes ago. */
   late: boolean
 }
 
@@ -272,7 +275,7 @@ export interface OperatorStatement {
   opening?: Xof | undefined
   closing?: Xof | undefined
   complete: boolean
-  /** SHA-256 (hex) of the raw pages: the same bytes are imported only once. */
+  /** SHA-256 (hex) over the digests of the raw pages: the same pages are imported only once. */
   sha256: string
   lines: readonly OperatorStatementLine[]
 }
@@ -282,8 +285,8 @@ export type StatementOutcome = OperatorStatement | { kind: 'not_ready' } | Unrea
 export interface DriverCapabilities {
   action: NextAction['type']
   /**
-   * True if the operator executes a correlation id at most once. So the service may send an operation again
-   * that the operator has no record of.
+   * True if an operation that is sent twice is executed at most once. So the service may send an operation
+   * again that the operator has no record of.
    */
   createIsIdempotent: boolean
   queryByCorrelationId: boolean
@@ -328,7 +331,7 @@ export interface OperatorDriver {
   statement(day: string, ctx: CallContext): Promise<StatementOutcome>
   /** Reads a callback. Pure: it uses no network and no clock except `receivedAt`. */
   parseCallback(raw: RawCallback): CallbackOutcome
-  /** Ends the connections; running calls end as `unknown`. */
+  /** Ends the connections; a running call that was sent ends as `unknown`. */
   close(): Promise<void>
 }
 

@@ -19,9 +19,8 @@ import type {
 /** The time limit of a probe, which is a small request. */
 const probeDeadlineMs = 2_000
 /**
- * Choice: an operator that reports good health while no money call succeeds is not called for six pauses; by
- * default that is one minute, in which it gets at most five calls. (see
- * docs/design/operators.md#when-an-operator-is-down)
+ * Choice: an operator that reports good health while money calls to it fail gets no money call for six
+ * pauses, by default one minute. (see docs/design/operators.md#when-an-operator-is-down)
  */
 const doubtedPauses = 6
 /** Choice: a full bulkhead has a free slot after about the time of one call. */
@@ -34,7 +33,7 @@ export interface OperatorStatus {
   provider: Provider
   collect: OperatorAvailability
   disburse: OperatorAvailability
-  /** The time of the last change of the status. */
+  /** The time of the last change of the status, or of the start. */
   since: Date
 }
 
@@ -43,7 +42,10 @@ export type CanStart = { ok: true } | { ok: false; cause: NotSentCause; retryAft
 /** An operator as the service uses it: its driver, behind its own bulkheads and circuits. */
 export interface Operator extends Omit<OperatorDriver, 'close'> {
   availability(what: 'collect' | 'disburse'): OperatorAvailability
-  /** Returns whether a money call would be sent now; asked before anything is recorded. */
+  /**
+   * Returns whether a money call may start now, at once or in the queue. Callers ask this before they record
+   * anything.
+   */
   canStart(kind: OperationKind, priority?: CallContext['priority']): CanStart
 }
 
@@ -51,16 +53,17 @@ export interface OperatorRegistry {
   list(): readonly OperatorStatus[]
   find(provider: Provider): Operator | null
   /**
-   * Calls the listener after every change of an operator's availability. @returns a function that stops it
+   * Calls the listener after every change of an operator's availability.
+   * @returns a function that ends the calls
    */
   onChange(listener: (status: OperatorStatus) => void): () => void
-  /** Ends probes, waiting calls (`not_sent`) and running calls (`unknown`). */
+  /** Ends probes, waiting calls (`not_sent`), and running calls (`unknown` if they were sent). */
   close(): Promise<void>
 }
 
 /**
- * Makes every configured operator, each with its own bulkheads, circuits and connections, so that none can
- * slow another down.
+ * Makes every configured operator, each with its own bulkheads, circuits and connections, so that no operator
+ * slows another one down.
  */
 export function createOperators(settings: readonly OperatorSettings[], deps: DriverDeps): OperatorRegistry {
   const listeners = new Set<(status: OperatorStatus) => void>()
@@ -104,7 +107,7 @@ interface Guarded {
 /**
  * Puts a driver behind its bulkheads and circuits. Money calls and questions have separate circuits, so that
  * failing money calls do not stop the questions that resolve unknown outcomes. Background calls have their
- * own bulkhead, so that batches never delay a checkout.
+ * own bulkhead, so that batches take no slot of a call for which a customer waits.
  */
 function guard(
   driver: OperatorDriver,
@@ -172,7 +175,7 @@ function guard(
     query: (kind, handle, ctx) => ask(ctx, () => driver.query(kind, handle, ctx)),
     balance: (ctx) => ask(ctx, () => driver.balance(ctx)),
     statement: (day, ctx) => ask(ctx, () => driver.statement(day, ctx)),
-    // The probe itself calls this, so no circuit or bulkhead may hold it back.
+    // No circuit or bulkhead holds this question back: it must be possible while the operator is down.
     health: (ctx) => driver.health(ctx),
     ...(lookupParty && { lookupParty: (phone, ctx) => ask(ctx, () => lookupParty(phone, ctx)) }),
     ...(cancel && {
@@ -211,8 +214,8 @@ interface Outcome {
 }
 
 /**
- * Returns a circuit for a call with an outcome that the caller's test number determines. An open circuit
- * holds the call back, but its outcome is not counted, and it takes no slot of a counted call.
+ * Returns a circuit for a call whose outcome a test number of the sandbox determines. An open circuit holds
+ * the call back, but the outcome of the call is not counted, and the call takes no place of a counted call.
  */
 function uncounted(circuit: Circuit): GuardingCircuit {
   return {

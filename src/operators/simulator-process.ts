@@ -7,7 +7,7 @@ import type { Secret } from '../shared/secret.ts'
 /** The operator simulator of a sandbox, reached over real HTTP, in a process of its own. */
 export interface SimulatorProcess {
   url: string
-  /** Resolves if the process ends without `close`, with words for the log. */
+  /** Resolves, with a text for the log, if the process ends without `close`. */
   ended: Promise<string>
   close(): Promise<void>
 }
@@ -16,9 +16,10 @@ const program = fileURLToPath(new URL('../simulator/main.ts', import.meta.url))
 
 /**
  * Starts the simulator on a loopback port, and ends it when this process ends for any reason.
- * @param options.port where another program uses it, any free port is taken
- * @param options.journalPath the operators' own books, kept over restarts
- * @param options.claimed resolves once this process owns the journal; the program loads meanwhile
+ * @param options.port if another program uses it, any free port is taken
+ * @param options.journalPath the file with the books of the simulated operators, kept over restarts
+ * @param options.claimed resolves when this process owns the journal; until then the simulator only loads its
+ * code
  * @throws Error when the simulator does not start
  */
 export async function startSimulatorProcess(options: {

@@ -6,8 +6,8 @@ import { movedAmountMax } from './wire-record.ts'
 const dayMs = 24 * 60 * 60 * 1_000
 
 /**
- * Builds a statement from its lines; the opening and closing balances follow from the balances beside the
- * lines.
+ * Builds a statement from its lines. The balances beside the first and the last line give the opening and
+ * closing balances.
  */
 export function buildStatement(
   provider: Provider,
@@ -32,8 +32,9 @@ export function buildStatement(
 const payments: ReadonlySet<OperatorStatementLine['type']> = new Set(['collect', 'disburse', 'reversal'])
 
 /**
- * Returns the amount of a line; undefined where a payment is zero or more than any payment can be. Then the
- * statement is unreadable, because no line may be left out. Transfers of the float have no such bound.
+ * Returns the amount of a line; undefined if a payment is zero, or more than any payment can be. Then the
+ * statement is unreadable, because no line may be left out. Lines that are no payments, such as transfers of
+ * the float, have no such bound.
  */
 export function lineAmount(type: OperatorStatementLine['type'], amount: Xof | undefined): Xof | undefined {
   if (amount === undefined || !payments.has(type)) return amount

@@ -3,8 +3,9 @@ import type { Provider } from '../shared/providers.ts'
 import type { Log } from '../telemetry/log.ts'
 
 /**
- * A JSON object as operators really send it: names in any case, several spellings, numbers as strings. Every
- * method returns undefined for a field that is absent or has another form; none throws.
+ * A JSON object as operators really send it: names in any case, several spellings, numbers as strings. For a
+ * field that is absent or has another form, `flag` returns false and every other method undefined; none
+ * throws.
  */
 export interface WireRecord {
   /** Returns the text or number under the first of the names that has one. */
@@ -60,22 +61,20 @@ export function asAmount(text: string | undefined): Xof | undefined {
 
 /**
  * The largest amount that an operator may report for one payment, in whole XOF. Choice: a hundred times the
- * largest payout, so that an operator that begins to write centimes is still booked, with an alarm.
+ * largest payout. So a payment is still booked, with an alarm, if its operator begins to write centimes.
  */
 export const movedAmountMax: Xof = 10_000_000_000n
 
 /**
- * Returns the amount that one payment or reversal moved, under the first of the names with a value. Undefined
- * where the value is no amount, zero, or more than any payment can be: then the operator is asked again.
+ * Returns the amount that one payment or reversal moved, under the first of the names with a value; undefined
+ * if the value is no amount, zero, or more than any payment can be. Then the operator is asked again.
  */
 export function movedAmount(record: WireRecord, ...names: readonly string[]): Xof | undefined {
   const amount = asAmount(record.text(...names))
   return amount !== undefined && amount > 0n && amount <= movedAmountMax ? amount : undefined
 }
 
-/**
- * Raises an alarm: an operator reports a payment with an amount or currency that `movedAmount` cannot read.
- */
+/** Raises an alarm: an operator reports a payment with an amount or a currency that cannot be booked. */
 export function alarmUnreadable(
   log: Log,
   provider: Provider,
@@ -87,12 +86,12 @@ export function alarmUnreadable(
   log.error(line, 'alarm: an operator reports an amount that cannot be read')
 }
 
-/** The length up to which the log shows an unreadable amount. */
+/** The greatest length of an unreadable amount in the log. */
 const saidLengthMax = 40
 
 /**
- * Returns a fee to store beside a payment (it is never booked); undefined where it is more than any payment
- * can be.
+ * Returns a fee to store beside a payment (it is never booked); undefined if it is more than any payment can
+ * be.
  */
 export function keptFee(fee: Xof | undefined): Xof | undefined {
   return fee !== undefined && fee <= movedAmountMax ? fee : undefined
