@@ -1,12 +1,13 @@
 import type { Provider } from '../shared/providers.ts'
 
-/** The number of requests that one process checks with one operator at the same time. */
+/** The most requests that one process checks with one operator at the same time. */
 export const dueRequestsMax = 32
 
 /**
- * The questions a second, of one process to one operator, about payments that are older than a minute and
- * still wait for their customer. Choice: a question costs about 2 ms of processor time in the service and in
- * PostgreSQL, so that any number of such payments costs less than 5 % of a core.
+ * The rate of questions, of one process to one operator, about requests that are older than a minute and
+ * still pending, mostly because their customer did not answer. Choice: a question costs about 2 ms of
+ * processor time in the service and in PostgreSQL, so that any number of such requests costs less than 5 % of
+ * a core.
  */
 export const waitingQuestionsPerSecond = 20
 
@@ -16,7 +17,7 @@ export interface CheckSlots {
   taken: number
   /** True if more requests may be due than slots were free: a slot that becomes free is filled at once. */
   isMoreDue: boolean
-  /** The time that the questions about waiting payments are ahead of their rate, as of `aheadAt`. */
+  /** How far the questions about pending requests are ahead of their rate, at the time `aheadAt`. */
   aheadMs: number
   aheadAt: number
 }
@@ -32,8 +33,9 @@ export function slotsOf({ checkSlots }: { checkSlots: ChecksByOperator }, provid
 }
 
 /**
- * Counts a question about a waiting payment. @returns how much later than usual the next question about it
- * comes, so that all such questions together keep their rate
+ * Counts a question about a pending request.
+ * @returns how much later than usual the next question about it comes, so that all such questions together
+ * keep their rate
  * @param now a time in milliseconds that never goes back
  */
 export function countWaitingQuestion(slots: CheckSlots, now: number): number {

@@ -18,7 +18,7 @@ export interface Checked {
 /**
  * Asks the operator about a request that the caller has claimed, and carries out the decision on the answer
  * (`decide.ts`). The service asks nothing about a request that provably never left: it sends this request
- * again, or ends it as failed.
+ * again if it may, or ends it as failed.
  */
 export async function checkRequest(services: RequestServices, request: OpenRequest): Promise<Checked> {
   const { kind, handle, state, subject } = request
@@ -49,8 +49,8 @@ export async function checkRequest(services: RequestServices, request: OpenReque
 const waitingAgeMs = 60_000
 
 /**
- * Puts the next question about a payment that waits for its customer off, while there are very many such
- * payments: their questions keep a rate. The question at the end of the payment's time stays where it is.
+ * Delays the next question about a request that is pending for long, so that all such questions together keep
+ * their rate. The question at the end of the payment's time is not delayed.
  */
 function space(services: RequestServices, request: OpenRequest, action: Action): Action {
   if (action.do !== 'record' || action.nextCheckMs === null) return action
@@ -60,7 +60,10 @@ function space(services: RequestServices, request: OpenRequest, action: Action):
   return { ...action, nextCheckMs: Math.min(usualMs + laterMs, Math.max(usualMs, Math.round(leftMs))) }
 }
 
-/** @returns `status`: null where the step did not touch the subject of the request */
+/**
+ * Carries out a decision.
+ * @returns `status`: null if the step did not touch the subject of the request
+ */
 async function carryOut(
   services: RequestServices,
   request: OpenRequest,

@@ -1,6 +1,7 @@
--- Claims requests that the service will ask their operators about, each with its subject: the due requests of
--- one operator, oldest first; or, where `only_transaction` is given, the open request of that transaction.
--- For `pause_ms` no other caller can claim them. Where the caller dies, they are due again after `fence_ms`.
+-- Claims requests that the service will ask their operators about, each with its subject: of one operator,
+-- the requests that are due for longest; or, with `only_transaction`, the request of that transaction, due or
+-- not, unless the service asks about it no more. For `pause_ms` no other caller can claim them. If the caller
+-- dies, they are due again after `fence_ms`.
 CREATE OR REPLACE FUNCTION claim_requests(
   only_provider provider, only_transaction bigint, take int, pause_ms bigint, fence_ms bigint
 ) RETURNS TABLE (

@@ -1,13 +1,13 @@
--- The fence: gives one caller the right to send a request once more, and only after the time in which an
--- earlier send may still arrive. Without the fence, two nodes that both see "no record" would both send.
--- While payments out are halted, no disbursement is sent; while a batch has enough calls under way, no
--- further request of that batch is sent. A request that matches an orphan of the operator (`operator_orphan`)
--- is neither sent nor ended: it becomes `accepted`, so that the service only asks about it.
--- `known_attempt` is the attempt that the caller knows, `known_at` the time from which it knows it. With
--- `gives_up` the caller takes the right in order to end the request unsent: that is allowed while payments
+-- Gives one caller the right to send a request once more, and only after the time in which an earlier send
+-- may still arrive (the fence). Without it, two nodes that both see "no record" would both send. While
+-- payments out are halted, no disbursement is sent; while a batch has enough calls under way, no further
+-- request of that batch is sent. A request that matches an orphan of the operator (`operator_orphan`) is
+-- neither sent nor ended: it becomes `accepted`, so that the service only asks about it. `known_attempt` is
+-- the last attempt that the caller knows, and `known_at` the time at which the caller read the request. With
+-- `gives_up` the caller takes the right in order to end the request unsent. That is allowed while payments
 -- out are halted, but not for a disbursement while a restore waits to be accepted, because the disbursement
--- may have been sent after the backup. Returns the number of this attempt; null where another caller has the
--- right, or no caller may send now.
+-- may have been sent after the backup. Returns the number of this attempt; null if another caller has the
+-- right, or if no caller may send now.
 CREATE OR REPLACE FUNCTION claim_send(
   of_request bigint, known_attempt int, known_at timestamptz, gives_up boolean, fence_ms bigint,
   call_ms bigint, batch_max int

@@ -1,5 +1,5 @@
--- Reads requests that were claimed in this transaction, each with its subject, as the service asks about
--- them. Each row is found through an index in any plan, also on a new database without statistics.
+-- Reads requests that were claimed in this transaction, each with its subject and the times that a decision
+-- needs. Each row is found through an index in any plan, also on a new database without statistics.
 CREATE OR REPLACE FUNCTION claimed_requests(ids bigint[], fence_ms bigint) RETURNS TABLE (
   id bigint, merchant_id int, subject text, subject_id bigint, provider provider, kind operator_request_kind,
   amount bigint, phone text, handle jsonb, state operator_request_state, attempt smallint,

@@ -22,9 +22,9 @@ import type { RequestRecord } from './store.ts'
 import type { SubjectRules } from './subjects.ts'
 
 /**
- * The age at which a disbursement that its operator gives no account of, or cannot be asked about, raises an
- * alarm, at each question (one an hour at most). Choice: it never fails by its age, because it may have been
- * paid. Its money stays set aside; only the operator's answer ends it.
+ * The age from which a disbursement raises an alarm, at each question to which the operator gives no answer
+ * or has no record (every half hour or hour). Choice: a disbursement never fails by its age, because it may
+ * have been paid. Its money stays reserved; only the operator's answer ends it.
  */
 const disbursementAlarmMs = 24 * 3_600_000
 
@@ -62,8 +62,8 @@ export type Step =
   | { do: 'settle'; finalOutcome: FinalOutcome; ifPaid?: Step; ifNot?: Step }
 
 /**
- * The next action. `give up` ends a request that never left as failed. `resend` and `give up` need the right
- * to send: without it (another caller has it, or a send may still arrive), `otherwise` is done.
+ * The next action. `give up` marks a request that never left as failed. `resend` and `give up` need the right
+ * to send. Without it (another caller has it, or a send may still arrive), `otherwise` is done.
  */
 export type Action =
   | Step
@@ -108,8 +108,8 @@ export function decideSent(known: DecisionInput, outcome: InitiateOutcome): Deci
 }
 
 /**
- * Decides the meaning of the answer to a question. The operator is asked before a subject expires; while the
- * operator is out of reach, nothing changes.
+ * Decides the meaning of the answer to a question. A subject expires only after the operator was asked; while
+ * the operator is out of reach, nothing changes.
  * @param outcome null where the service asked nothing, because the request provably never left
  */
 export function decideAsked(known: DecisionInput, outcome: QueryOutcome | null): Decision {
@@ -171,7 +171,7 @@ function decideAbsent(known: DecisionInput, absent: Extract<QueryOutcome, { kind
     const words = 'the operator lost a request that it had accepted'
     return { ...otherwise, log: [{ level: 'warn', words, facts: {} }, ...otherwise.log] }
   }
-  // The operator rejected the last send, and has no record of any other: the request never left.
+  // The operator rejected the last send, and has no record of any other: so it executed none.
   if (request.rejectedReason && waitedEnough(known)) return giveUp(request, otherwise)
   const isYoung = request.ageMs < rules.resendAbsentForMs
   return isYoung && operator.createIsIdempotent ? decided({ do: 'resend', otherwise }) : otherwise
@@ -186,22 +186,20 @@ function decideUnreachable(
   const { request, random } = known
   const pause = log.length > 0 ? regularMs(known, 'absent') : nextUnknownCheckMs(request.checkCount, random)
   const action = record(null, { nextCheckMs: Math.max(retryAfterMs ?? 0, pause) })
-  // The operator answered with an unreadable amount: the payment stays open until an answer names a readable
-  // one.
+  // The operator answered, but with an amount that cannot be read: the payment stays open.
   return decided(action, log, cause === 'unreadable_amount')
 }
 
 /**
  * Decides on a settled request: only the answer `reversed` changes it. After any other answer the service
- * asks again on a sparse schedule where the operator does not report reversals, or where it reported one.
+ * asks again, at long intervals, if the operator does not report reversals, or if a callback claimed one.
  */
 function decideWatched({ request, operator, random }: DecisionInput, outcome: QueryOutcome): Decision<Step> {
   if (outcome.kind === 'reversed') return decided({ do: 'reverse', evidence: outcome.evidence })
   const reached = outcome.kind !== 'unreachable'
   const isDisowned = outcome.kind === 'refused' || outcome.kind === 'absent'
   const words = 'the operator denies a payment that it had confirmed'
-  // The times are as of the claim, just before the question, because the answer may have taken long to
-  // arrive.
+  // The times are those of the claim, because the answer may have taken long to arrive.
   const sincePaidMs = request.sinceSettledMs
   const sinceNotifiedMs = request.claimed === 'reversed' ? request.sinceNotifiedMs : null
   const sinceMs = Math.min(sincePaidMs, sinceNotifiedMs ?? sincePaidMs)
@@ -213,7 +211,7 @@ function decideWatched({ request, operator, random }: DecisionInput, outcome: Qu
   return decided({ do: 'watch', nextMs }, log, reached)
 }
 
-/** Decides on an open request: it expires if its time is over, else it is asked about again later. */
+/** Decides on a request without an outcome: it expires, is asked about later, or (after a week) never. */
 function keepAsking(
   known: DecisionInput,
   outcome: Extract<QueryOutcome, { kind: 'pending' | 'absent' }>,
@@ -256,7 +254,7 @@ function recordAccepted(
   return record('accepted', {
     handle: { ...outcome.handle, pollsLeft: pollLimit },
     paymentUrl: action.type === 'redirect' ? action.url : null,
-    // The operator has executed a duplicate before: only a question tells the outcome.
+    // The operator knew this request already: only a question tells its outcome.
     nextCheckMs: outcome.duplicate ? 0 : next,
   })
 }
@@ -267,8 +265,8 @@ function refuseSend({ attempt }: OpenRequest, refusal: Refusal): Step {
 }
 
 /**
- * Decides on a send that provably did not leave. The proof holds for this attempt only; an earlier attempt
- * may have left. Where the float was empty and the operator had no record before, no attempt left at all.
+ * Decides on a send that was provably not executed. The proof holds for this attempt only: an earlier attempt
+ * may have been executed. So the request becomes `unsent` only if no earlier attempt reached the operator.
  */
 function decideNotSent(known: DecisionInput, { retryAfterMs, refusal }: NotSent): Decision<Step> {
   const { request, rules, random } = known
@@ -309,7 +307,7 @@ const saysMore = {
   disburse: 'alarm: an operator paid out too much',
 } as const satisfies Record<OpenRequest['kind'], string>
 
-/** Ends a request that never left as failed. The reason is the operator's, if the operator gave a reason. */
+/** Marks a request that never left as failed. The reason is the operator's, if the operator gave a reason. */
 function giveUp({ rejectedReason }: OpenRequest, otherwise: Decision<Step>): Decision {
   const refusal = rejectedReason
     ? { reason: rejectedReason, code: 'not_sent' }
@@ -329,10 +327,7 @@ function contradictions({ claimed }: OpenRequest, outcome: QueryOutcome): LogLin
   return [{ level: 'warn', words: 'a callback contradicts its operator', facts }]
 }
 
-/**
- * Returns an alarm, at each question, about a disbursement that its operator gives no account of for
- * `disbursementAlarmMs`: no question ends it, and its money stays set aside.
- */
+/** Returns an alarm about an open disbursement older than `disbursementAlarmMs`, and none otherwise. */
 function alarmWhereOwed({ request, rules }: DecisionInput, answered: string): LogLine[] {
   const isOpen = request.kind === 'disburse' && request.status === rules.open
   if (!isOpen || request.ageMs < disbursementAlarmMs) return []
@@ -362,8 +357,8 @@ function regularMs({ request, operator, random }: DecisionInput, heard: 'pending
 }
 
 /**
- * Returns a short pause for a request that the service may have to send again: it is asked about at least
- * once between the end of its fence and the moment when the customer is gone.
+ * Returns a short pause for a request that the service may have to send again, so that it is asked about at
+ * least once between the end of its fence and the age from which it is not sent again.
  */
 function soonMs({ request, random }: DecisionInput, regular: number): number {
   if (request.ageMs >= limits.resendForMs) return regular
@@ -381,11 +376,11 @@ function reportsReversals({ claimed, kind }: OpenRequest, operator: DecisionInpu
 
 /** True if the operator reports the outcome of a request by a callback. */
 function callsBack(operator: DecisionInput['operator'], kind: OpenRequest['kind']): boolean {
-  // The driver sends no callback address with a synchronous disbursement.
+  // An operator that answers a disbursement with its final state need not call back about it.
   return operator.callbacks !== 'none' && !(kind === 'disburse' && operator.disburseIsSynchronous)
 }
 
-/** Ends the questions: the request was over already, and no further outcome can come. */
+/** The step that ends the questions: the subject had ended already, and no further outcome can come. */
 const askNoMore = record('accepted', { nextCheckMs: null })
 
 function record(

@@ -13,10 +13,9 @@ export function resolveJob(provider: Provider): string {
 
 /**
  * Claims a due request for each free slot and checks each on its own: no check waits for another. While more
- * requests are due, a slot that becomes free is filled at once. If the operator could not be reached, the
- * next regular run continues: such checks end at once, so that notifying after each of them would run through
- * the whole queue.
- * @returns true where more requests are due and slots became free during the look
+ * requests are due, a slot that becomes free is filled at once, except after a check that did not reach the
+ * operator: such checks end fast, and would run through the whole queue. The next regular run continues.
+ * @returns true if more requests are due and slots became free during the claim
  */
 export async function resolveDue(services: RequestServices, provider: Provider): Promise<boolean> {
   const slots = slotsOf(services, provider)
@@ -36,8 +35,8 @@ export async function resolveDue(services: RequestServices, provider: Provider):
 }
 
 /**
- * Takes a slot for the request of a callback. @returns false where none is free, or older requests wait for
- * one: they go first
+ * Takes a slot for the request of a callback.
+ * @returns false if no slot is free, or if older requests wait for a slot: they go first
  */
 export function takeSlot(services: RequestServices, provider: Provider): boolean {
   const slots = slotsOf(services, provider)
@@ -46,14 +45,14 @@ export function takeSlot(services: RequestServices, provider: Provider): boolean
   return true
 }
 
-/** Gives a slot back. */
+/** Gives a slot back, and looks for due requests if more may be due. */
 export function freeSlot(services: RequestServices, provider: Provider): void {
   const slots = slotsOf(services, provider)
   slots.taken -= 1
   if (slots.isMoreDue) services.notifyJob(resolveJob(provider))
 }
 
-/** Looks for due requests as soon as a slot is free: a request became due while this process had none. */
+/** Looks for due requests as soon as a slot is free: a request became due while this process had no slot. */
 export function askWhenFree(services: RequestServices, provider: Provider): void {
   slotsOf(services, provider).isMoreDue = true
   services.notifyJob(resolveJob(provider))
@@ -64,8 +63,8 @@ export function askWithSlot(services: RequestServices, request: OpenRequest): vo
   const { provider } = request
   const name = `check:${originOf(request)}`
   const check = () => singleFlight(services, name, () => checkRequest(services, request))
-  // A check that already runs may have begun before this request became due, and miss the reason: wait for
-  // it, then check again.
+  // A check that already runs may have begun before this request became due, and may miss the reason: wait
+  // for the end of that check, then check again.
   const before = services.inFlight.get(name)
   const checked = before ? before.then(check, check) : check()
   checked.then(

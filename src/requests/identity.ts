@@ -44,8 +44,8 @@ export async function identityOf(
 }
 
 /**
- * Returns the seed of the identities of a batch's new recipients; each identity adds its index in the
- * request.
+ * Returns the seed of the identities of a batch's new recipients. Each identity is derived from the seed and
+ * the recipient's index in the call.
  */
 export function recipientsSeed(ctx: Asking): string {
   if (!ctx.idempotentOperation) return randomUUID()

@@ -19,10 +19,16 @@ export interface OpenRequest {
   /** E.164 */
   phone: string
   handle: OperatorHandle
-  /** `sending`: it may have left. `unsent`: it provably did not leave. `doubt`: the operator may have it. */
+  /**
+   * `sending`: it may have left. `unsent`: the operator provably executed nothing. `doubt`: the operator may
+   * have it.
+   */
   state: 'sending' | 'unsent' | 'accepted' | 'doubt' | 'settled' | 'refused' | 'closed'
   attempt: number
-  /** The time of the claim, by the database's clock; every answer about the request is at least as new. */
+  /**
+   * The time at which this process claimed the request, by the database's clock; absent if the request was
+   * begun just now. The answers that the process gets after the claim are newer.
+   */
   claimedAt?: Date
   checkCount: number
   // The database computes these times as of the claim, so that a wrong clock of this process decides nothing.
@@ -32,7 +38,7 @@ export interface OpenRequest {
   leftMs: number | null
   /**
    * Time since that expiry, or since the subject settled if it never expires, in service time; negative
-   * before.
+   * before the expiry, 0 if neither exists.
    */
   sinceOverMs: number
   /** Time since the subject settled; while it is open, time since the request was recorded. */
@@ -51,7 +57,7 @@ export interface OpenRequest {
   isApproved?: boolean
   /** The outcome that the last callback claimed. */
   claimed: CallbackHint['says'] | null
-  /** Time since that callback, in service time. */
+  /** Time since that callback, in service time; null if there was none. */
   sinceNotifiedMs?: number | null
 }
 

@@ -14,9 +14,7 @@ export type FinalOutcome =
        * itself.
        */
       watchMs: number | null
-      /**
-       * The number of the question that this answers, as its request counts them: later questions stay open.
-       */
+      /** The number of the question that this outcome answers (`checkCount`): later questions stay open. */
       question?: number
     }
   | {
@@ -24,8 +22,8 @@ export type FinalOutcome =
       source: 'initiate' | 'query' | 'service'
       refusal: Pick<Refusal, 'reason' | 'code' | 'message'>
       /**
-       * The one send that this outcome is about: it ends nothing once there is a later send, or this one was
-       * accepted.
+       * The send that this outcome is about. The outcome ends nothing if there is a later send, or if this
+       * send was accepted.
        */
       attempt?: number
     }
@@ -49,7 +47,7 @@ export const outcomeTypes = {
   evidence: 'jsonb',
   /** The pause before the operator is asked about reversals. */
   reversalCheckMs: 'bigint?',
-  /** The one send that the outcome is about. */
+  /** The send that the outcome is about. */
   attempt: 'smallint?',
 } as const
 

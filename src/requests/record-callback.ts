@@ -39,17 +39,18 @@ export interface CallbackRecord {
 export interface RecordedCallback {
   /** True if this call stored the callback; false if it was stored before. */
   isNew: boolean
-  /** The request that is due now; null where the callback names no request of this service. */
+  /** The request that the callback names; null if it names no request of this service. */
   requestId: bigint | null
-  /** The request where this call claimed it: the caller must ask about it. */
+  /** The request if this call claimed it; then the caller must ask about it. */
   claimed: OpenRequest | null
 }
 
 /**
  * Records a callback and begins the question about its request; only the operator's answer decides what the
  * callback means. While this process has free slots, the statement that records the callback also claims the
- * request. Where no slot is free, the request is due, and the next free slot takes the oldest due request.
- * Resolves before the question: the database holds all that a process needs to ask it after a crash.
+ * request. If no slot is free, the request is due, and the next free slot takes the oldest due request.
+ * Resolves before the question is answered: after a crash another process finds the due request in the
+ * database.
  */
 export async function recordAndAsk(
   services: RequestServices,
@@ -92,7 +93,7 @@ interface Item {
 }
 
 interface Answer extends RecordedCallback {
-  /** False where another session has the row of the request: nothing was stored. */
+  /** False if another session has locked the row of the request: nothing was stored. */
   isRecorded: boolean
 }
 

@@ -1,11 +1,12 @@
 -- Stores callbacks, each once, and makes their requests due; only a query decides what a callback means. A
 -- callback names its request by the request's id or by its correlation id; the request must be one of that
 -- operator. A callback with a slot (`has_slots`) also claims its request, as `claim_requests` does: the
--- caller asks about it at once, and where the caller dies, the request is due again after `fence_ms`. Without
--- `waits` a callback is left out (`is_recorded` is false) while another session has the row of its request:
--- a caller that waits for one row must hold no other, otherwise two callers could deadlock. `is_new`: this
--- call stored the callback. `request_id`: null where the callback names no request of this service. The
--- columns of the request are null where it was not claimed. The rows come in the order of the callbacks.
+-- caller asks about it at once, and if the caller dies, the request is due again after `fence_ms`. Without
+-- `waits` a callback is left out (`is_recorded` is false) while another session has locked the row of its
+-- request: a caller that waits for one row must hold no other, otherwise two callers could deadlock.
+-- `is_new`: this call stored the callback. `request_id`: null if the callback names no request of this
+-- service. The columns of the request are null if it was not claimed. The rows come in the order of the
+-- callbacks.
 CREATE OR REPLACE FUNCTION record_callbacks(
   providers provider[], dedupe_keys text[], bodies text[], named_ids bigint[], named_correlations uuid[],
   outcomes text[], has_slots boolean[], pause_ms bigint, fence_ms bigint, waits boolean

@@ -1,9 +1,9 @@
 -- Records results about requests that go on. A request that ended meanwhile stays ended, and is asked about
--- after `late_ms`, because late money is real. A request that a callback made due meanwhile stays due,
--- because the recorded answer may be older than the callback. Each result is about one send (`attempts`), and
--- about no later send. Without `waits` the function skips a request that another session has locked: a caller
--- that waits for one row lock must hold no other, otherwise two callers could deadlock. Returns the ids that
--- were not skipped.
+-- after `late_ms`, because its money may still arrive. A request that a callback made due meanwhile stays
+-- due, because the recorded answer may be older than the callback. Each result is about one send
+-- (`attempts`), and about no later send. Without `waits` the function skips a request that another session
+-- has locked: a caller that waits for one row lock must hold no other, otherwise two callers could deadlock.
+-- Returns the ids that were not skipped.
 CREATE OR REPLACE FUNCTION record_requests(
   ids bigint[], attempts smallint[], states operator_request_state[], handles jsonb[], next_check_ms bigint[],
   payment_urls text[], late_ms bigint, waits boolean
@@ -43,7 +43,7 @@ BEGIN
       -- Uses the present time, because a callback may have come while this statement waited for its locks.
       next_check_at = CASE
           WHEN r.next_check_at <= service_now() + (clock_timestamp() - now()) THEN r.next_check_at
-          -- The request has ended here, and the operator still has it: late money is real.
+          -- The request has ended here, and the operator still has it: its money may still arrive.
           WHEN n.state IS NOT NULL AND n.next_ms IS NOT NULL AND r.state IN ('refused', 'closed')
           THEN service_now() + late_ms * interval '1 millisecond'
           ELSE service_now() + n.next_ms * interval '1 millisecond' END

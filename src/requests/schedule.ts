@@ -4,9 +4,9 @@ const hour = 60 * minute
 
 /** The bounds of the schedule. Tests shorten them. */
 export const scheduleBounds = {
-  /** The ages of a payment at which an operator without callbacks is asked whether it took the money back. */
+  /** The times after a payment at which an operator that does not report reversals is asked about one. */
   reversalChecksMs: [1 * minute, 10 * minute, 1 * hour, 24 * hour],
-  /** After its end a request is asked about for this time. Choice: a week, for late money is real. */
+  /** How long after its end a request is asked about. Choice: a week, because its money may still arrive. */
   lateChecksForMs: 7 * 24 * hour,
 }
 
@@ -55,8 +55,9 @@ export function nextCheckMs(
 }
 
 /**
- * Returns the same pause for a disbursement. Its caller may wait for the answer, so the service asks every
- * three seconds for the first 30 seconds after a send, even where the operator sends callbacks.
+ * Returns the pause before the next question about an open disbursement. Its caller may wait for the answer,
+ * so the service asks every three seconds for the first 30 seconds after a send, even if the operator sends
+ * callbacks.
  */
 export function nextDisburseCheckMs(
   notify: 'callback' | 'polling',
@@ -78,13 +79,14 @@ export interface PollHints {
   pollAfterMs?: number | undefined
   /** The number of questions that the operator still accepts. */
   pollsLeft?: number | undefined
-  /** When the prompt or page expires: after that the operator has an answer. */
+  /** When the prompt or page expires: after that the operator has the outcome. */
   expiresAt?: Date | undefined
 }
 
 /**
  * Returns the regular pause, adjusted to the operator's hints: not before the time that the operator names,
- * soon after its prompt expires, and a single remaining question only at the end of the operation.
+ * at the latest soon after its prompt expires, and with a single question left, only at the end of the
+ * operation.
  * @param endMs until the end of the operation
  */
 export function politeCheckMs(regularMs: number, asked: PollHints, now: Date, endMs: number): number {
@@ -106,8 +108,8 @@ export function nextUnknownCheckMs(checks: number, random: number = Math.random(
 }
 
 /**
- * Returns the milliseconds until a payout that the operator rejected for our empty float is sent again, with
- * 20 % jitter.
+ * Returns the milliseconds until a disbursement that the operator rejected because our float was empty is
+ * sent again, with 20 % jitter. The pause grows from half a minute to 15 minutes.
  */
 export function nextFloatCheckMs(checks: number, random: number = Math.random()): number {
   return jitter(Math.min(30 * second * 2 ** Math.min(checks, 30), 15 * minute), random)

@@ -11,7 +11,9 @@ import { originOf, nothingLeft, type OpenRequest } from './open-request.ts'
 import { claimSend, exchangeRecorder, recordRequest, watchRequest } from './store.ts'
 import type { RequestServices } from './subjects.ts'
 
-/** The first answer to a disbursement must come within this time; later it is `unknown`. */
+/**
+ * The time for the first answer to a disbursement, unless that answer is the outcome; later it is `unknown`.
+ */
 export const sendBounds = { disburseDeadlineMs: 10_000 }
 
 /** The result of sending a request. */
@@ -26,8 +28,8 @@ export interface SendOutcome {
 }
 
 /**
- * Sends a request to its operator and carries out the decision on the answer (`decide.ts`). The intent is
- * recorded before. A missing or unreadable answer is never a failure: the service asks until it knows the
+ * Sends a request to its operator and carries out the decision on the answer (`decide.ts`). The request is in
+ * the database before. A missing or unreadable answer is never a failure: the service asks until it knows the
  * outcome.
  * @param deadline set before the right to send was taken: nothing leaves after it
  * @param onAnswered called when the operator has answered or will not, before the result is recorded
@@ -91,8 +93,8 @@ function start(
 }
 
 /**
- * Sends a request that was begun just now. Never throws: where its answer could not be recorded, the service
- * asks for the answer later.
+ * Sends a request that was begun just now. Never throws: if the answer could not be recorded, the service
+ * asks for it later.
  */
 export async function sendBegun(
   services: RequestServices,
@@ -114,8 +116,8 @@ export async function sendBegun(
 }
 
 /**
- * Sends a request once more. Returns null where another caller has the right to send, or an earlier send may
- * still arrive.
+ * Sends a request once more. Returns null if `claim_send` does not give the right to send, for example
+ * because an earlier send may still arrive.
  */
 export async function sendAgain(
   services: RequestServices,

@@ -8,7 +8,7 @@ import type { Provider } from '../shared/providers.ts'
 import type { OpenRequest, Subject } from './open-request.ts'
 import type { Log } from '../telemetry/log.ts'
 
-/** The pause between two operator queries of one transaction (see docs/design/rules.md#bounds). */
+/** The least time between two queries about one request (see docs/design/rules.md#bounds). */
 export const claimBounds = { operatorQueryIntervalMs: 3_000 }
 
 /**
@@ -58,16 +58,16 @@ const claimRequests = sqlFunction('claim_requests', {
 })
 
 /**
- * Claims requests that are due to be asked about, oldest first. For `operatorQueryIntervalMs` no other
- * caller on any node can claim them; where the caller dies, they are due again.
+ * Claims the requests of an operator that are due for longest. For `operatorQueryIntervalMs` no other caller
+ * on any node can claim them; if the caller dies, they are due again after the fence.
  */
 export function claimDue(pool: Pool, provider: Provider, take: number): Promise<OpenRequest[]> {
   return claimRequests(pool, { onlyProvider: provider, onlyTransaction: null, take, ...claimPauses() })
 }
 
 /**
- * Claims the request of one transaction now. Returns null where the request has ended, or another caller
- * asked less than `operatorQueryIntervalMs` ago.
+ * Claims the request of one transaction now. Returns null if the service asks no more about this request, or
+ * if a caller asked less than `operatorQueryIntervalMs` ago.
  */
 export async function claimOne(pool: Pool, transactionId: bigint): Promise<OpenRequest | null> {
   const only = { onlyProvider: null, onlyTransaction: transactionId, take: null }
@@ -94,15 +94,15 @@ const claimTurn = sqlFunction('claim_send', {
 })
 
 /**
- * The fence: gives one caller the right to send a request once more, and only after the time in which an
+ * Takes the right to send a request once more. One caller gets it, and only after the time in which an
  * earlier send may still arrive (`claim_send.sql`).
- * @param request `attempt`: the last attempt that the caller knows; where a later attempt exists, the right
- * is refused. `claimedAt`: when the caller read the request, by the database's clock; an answer from before
- * the end of the fence says nothing about a send that arrived later
+ * @param request `attempt`: the last attempt that the caller knows; if a later attempt exists, the right is
+ * refused. `claimedAt`: when the caller read the request, by the database's clock; an answer from before the
+ * end of the fence says nothing about a send that arrived later
  * @param options.givesUp takes the right in order to end the request unsent: allowed while payments out are
  * halted, but not for a disbursement while a restore waits to be accepted, because the disbursement may have
  * been sent after the backup
- * @returns the number of this attempt; null where another caller has the right, or no caller may send now
+ * @returns the number of this attempt; null if another caller has the right, or if no caller may send now
  */
 export function claimSend(
   pool: Pool,
@@ -150,9 +150,9 @@ const recordRequests = sqlFunctionOfMany('record_requests', {
 })
 
 /**
- * Records a result. A request that ended meanwhile stays ended, and is asked about later, because late money
- * is real. A request that a callback made due meanwhile stays due, because this answer may be older than the
- * callback.
+ * Records a result. A request that ended meanwhile stays ended, and is asked about later, because its money
+ * may still arrive. A request that a callback made due meanwhile stays due, because this answer may be older
+ * than the callback.
  */
 export function recordRequest(batches: Batches, record: RequestRecord): Promise<void> {
   return batches.run(recordMany, record)
@@ -188,8 +188,8 @@ interface Kept extends OperatorExchange {
 }
 
 /**
- * Stores the HTTP exchanges of a request, apart from the payment's own path: no caller waits for the write,
- * and where the process dies before it, only this record is missing.
+ * Makes the function that stores the HTTP exchanges of a request, in commits of their own. No caller waits
+ * for them; if the process dies before the write, only these records are missing.
  */
 export function exchangeRecorder(
   batches: Batches,

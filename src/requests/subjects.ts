@@ -33,17 +33,17 @@ export interface RequestServices {
   subjects: Subjects
 }
 
-/** The rules that decide how a request for one kind of subject is sent, asked about and ended. */
+/** The rules by which a request for one kind of subject is sent, asked about and ended. */
 export interface SubjectRules {
   states: Pick<States<string>, 'canMove'>
   /** The subject's status while its outcome is awaited (`open`), and after the money moved (`success`). */
   open: string
   success: string
-  /** How long after recording a request that provably never left is sent again. */
+  /** How long after its recording a request is sent again if it provably never left. */
   unsentForMs: number
   /** True if the request waits while our own float at the operator is empty; otherwise it fails. */
   waitsForFloat: boolean
-  /** How long after recording a request that the operator has no record of is sent again. */
+  /** How long after its recording a request is sent again if the operator has no record of it. */
   resendAbsentForMs: number
 }
 
@@ -57,7 +57,7 @@ interface AppliedOutcome {
 export interface SubjectRow extends SubjectRules {
   /** Applies a final outcome to the subject, at most once, from any source. */
   settle: (services: RequestServices, id: bigint, outcome: FinalOutcome) => Promise<AppliedOutcome>
-  /** Ends the subject unpaid after its time; absent where subjects of this kind do not expire. */
+  /** Ends the subject unpaid after its time; absent if subjects of this kind do not expire. */
   expire?: (services: RequestServices, id: bigint, expiry: Expiry) => Promise<AppliedOutcome>
   /** Reverses a payment after the operator answered that it took the money back. */
   reverse: (services: RequestServices, id: bigint, evidence: Evidence) => Promise<AppliedOutcome>
