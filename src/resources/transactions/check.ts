@@ -78,8 +78,7 @@ async function askOperator(
   payment: { id: bigint; status: TransactionStatus },
 ): Promise<TransactionStatus> {
   const key = `check:transaction:${payment.id}`
-  // This key is used only for a request that was claimed: a caller that joins it knows that the operator is
-  // being asked.
+  // `key` is in flight only while a claimed request is checked: a caller that finds it joins this check.
   const request = services.inFlight.has(key)
     ? null
     : await singleFlight(services, `claim:transaction:${payment.id}`, () =>
@@ -88,7 +87,8 @@ async function askOperator(
   const checked = request
     ? await singleFlight(services, key, () => checkRequest(services, request))
     : await (services.inFlight.get(key) as Promise<Checked> | undefined)
-  // The request was not free to claim: another call asked a moment ago and stored the answer.
+  // The request could not be claimed: it has ended, or another call asked the operator less than three
+  // seconds ago.
   if (!checked) return readStatus(services, payment.id)
   const status = checked.status as TransactionStatus
   if (!checked.reached && paymentState[status] === 'pending') throw new DomainError('OPERATOR_UNREACHABLE')

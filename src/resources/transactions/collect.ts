@@ -91,7 +91,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   }
   const start = operator.canStart('collect')
   if (!start.ok) {
-    // A repetition of a request that was recorded must not get the answer that nothing was recorded.
+    // If this request recorded its payment before, it must not be answered that nothing was recorded.
     const existing =
       (input.reference || ctx.idempotentOperation?.isResumed) && (await findExisting(ctx, item))
     if (existing) return repeated(ctx, item, existing)
@@ -100,7 +100,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
 
   const deadline = deadlineIn(limits.collectDeadlineMs)
   const made = await ctx.batches.run(collecting, item)
-  // The loser of a race for a reference reads it in a second statement: by then the winner has committed.
+  // The payment that took the reference first is committed by now, so a second statement can read it.
   if (made.outcome === 'duplicate') return repeated(ctx, item, await findExisting(ctx, item))
   if (made.outcome === 'unauthenticated') throw await whyTurnedAway(ctx)
   ctx.sequencer.notify()
@@ -109,9 +109,9 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
 }
 
 /**
- * Answers a request for a reference that is taken already.
- * @returns the first answer, if this same request recorded the collection
- * @throws DomainError DUPLICATE_REFERENCE otherwise; PAYMENT_REFUSED
+ * Answers a request whose reference is already taken.
+ * @returns the present state of the collection, if an earlier try of this same request recorded it
+ * @throws DomainError DUPLICATE_REFERENCE otherwise; PAYMENT_REFUSED if that collection failed
  */
 function repeated(ctx: Context, item: InitiationItem, existing: Existing | undefined): Initiation {
   const { amount: asked, provider: paymentMethod, phone: payer } = item
@@ -122,7 +122,10 @@ function repeated(ctx: Context, item: InitiationItem, existing: Existing | undef
 
 type Made = ({ outcome: 'made' } & MadeCollection) | { outcome: 'duplicate' } | { outcome: 'unauthenticated' }
 
-/** Records all collections that arrived together with one insert; a taken reference gives no row. */
+/**
+ * Records all collections that arrived together, in one call; a taken reference gives the outcome
+ * `duplicate`.
+ */
 export const collectMany = sqlFunctionOfMany('collect_many', {
   each: paymentTypes,
   takes: { lifetimeMs: 'bigint', fenceMs: 'bigint', firstCheckMs: 'bigint', waits: 'boolean' },

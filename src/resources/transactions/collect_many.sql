@@ -1,11 +1,11 @@
 -- Records collections in the order of arrival: the payment, the request to the operator, the event and the
--- audit entry. This statement begins under the locks and checks the version of the key, the account and the
--- whitelist again, so that a regenerated key moves no more money from that moment on. `identities` are the
+-- audit entry. When the locks are held, a new statement checks the version of the key, the account and the
+-- whitelist again, so that a key that was regenerated meanwhile moves no money. `identities` are the
 -- identities of the requests to operators, derived by the caller; a payment that the operator executed before
--- a restore (an orphan) is only asked about and never sent. The plan is made once, looks up keys one by one,
--- and draws the ids first, so that items find their rows by id. PostgreSQL's time per collection on a
--- database that was never analysed: in statements of 16 from 546 us to 101, alone from 1,165 us to 646.
--- `outcome` is `made`, `duplicate` or `unauthenticated`; only `made` has ids.
+-- a restore (an orphan) is only asked about and never sent. The ids are drawn before the insert, so that
+-- items find their rows by id. One generic plan serves all calls: on a database that was never analysed, it
+-- takes 101 us of PostgreSQL's time per collection instead of 546 in calls of 16, and 646 instead of 1,165
+-- alone. `outcome` is `made`, `duplicate` or `unauthenticated`; only `made` has ids.
 CREATE OR REPLACE FUNCTION collect_many(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], phones text[],
   amounts bigint[], refs text[], requests jsonb[], identities uuid[], client_addresses text[],
@@ -31,8 +31,8 @@ CREATE OR REPLACE FUNCTION collect_many(
     LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.address)
       AS account ON true
     LEFT JOIN LATERAL (
-      -- The operator that executed this payment before a restore is only asked about it. No other operator is
-      -- asked, because that one has executed it.
+      -- An operator that executed this payment before a restore is only asked about it. If that was not the
+      -- requested operator, the outcome is `duplicate`.
       SELECT o.provider FROM operator_orphan o WHERE o.correlation_id = i.identity
         ORDER BY o.provider <> i.provider LIMIT 1
     ) AS orphan ON true

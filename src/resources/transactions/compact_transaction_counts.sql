@@ -1,7 +1,7 @@
--- Adds up to `take` changes to the counts, then updates the offsets of the changed blocks and of those after
--- them. Only one caller at a time does this; the others return 0 at once. The last block takes the rows that
--- follow it until it has about 2,048; then a new block begins, after all rows that were counted before. A row
--- that is committed later with a smaller id belongs to the block whose range of ids contains it.
+-- Adds up to `take` changes to the counts, then updates the offsets of the changed blocks and of the blocks
+-- after them. Only one caller at a time does this; the others return 0 at once. Rows with ids after the last
+-- block join this block until it has about 2,048 rows; then a new block begins. A row that is committed later
+-- with an id in the range of an older block is counted in that block.
 CREATE OR REPLACE FUNCTION compact_transaction_counts(take int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp
 SET enable_nestloop = off AS $$

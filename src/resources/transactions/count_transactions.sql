@@ -1,5 +1,5 @@
--- Records for each statement how many transactions it added, changed and removed, per bucket of 1,024 ids;
--- `compact_transaction_counts` adds these changes to the counts.
+-- Records by how many transactions each statement changed the count of each type, operator, status and bucket
+-- of 1,024 ids; `compact_transaction_counts` adds these changes to the counts.
 CREATE OR REPLACE FUNCTION count_transactions() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

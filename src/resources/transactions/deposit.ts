@@ -24,8 +24,8 @@ export type DepositInput = z.input<typeof depositInput>
 /**
  * Sends money to a customer's mobile-money number, out of the merchant's balance.
  * @param raw.amount whole XOF, 1,000 to 1,000,000
- * @returns the initiation: `success`, `processing` where the outcome is not known after 20 s, or
- *   `pending_approval` where it waits for an approval
+ * @returns the initiation: `success`, `processing` where the outcome is not known within 20 s (or when the
+ *   service ends), or `pending_approval` where it waits for an approval
  * @throws DomainError INVALID_INPUT, and the errors of `disburse`
  * @see docs/design/rules.md#deposits-and-refunds
  */

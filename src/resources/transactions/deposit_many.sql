@@ -1,12 +1,12 @@
--- Records deposits: the payment, its reservation, the request to the operator, the event and the audit entry,
--- all or nothing. The checks are, in this order: the credential, the reference, the refundable amount (of a
--- refund), the halt, the money; deposits are checked in order of arrival and made if the balance covers them.
--- If the merchant's approvals cover deposits, a deposit of at least the threshold waits for approval: its
--- `outcome` is `waits`, its money is reserved, and no operator is asked. `daily_limits` belong to callers
--- with a daily limit: if one caller exceeds its limit, the whole call is undone. `identities` are the
--- identities of the requests to operators; a payment that the operator executed before a restore (an orphan)
--- is only asked about and never sent. The same reference twice in one call has the same result as in two
--- calls.
+-- Records deposits. For each one, the payment, its reservation, the request to the operator, the event and
+-- the audit entry are written together or not at all. The checks are, in this order: the credential, the
+-- reference, the refundable amount (of a refund), the halt, the money; deposits are checked in order of
+-- arrival and made if the balance covers them. If the merchant's approvals cover deposits, a deposit of at
+-- least the threshold waits for approval: its `outcome` is `waits`, its money is reserved, and no operator is
+-- asked. `daily_limits` belong to callers with a daily limit: if one caller exceeds its limit, the whole call
+-- is undone. `identities` are the identities of the requests to operators; a payment that the operator
+-- executed before a restore (an orphan) is only asked about and never sent. If one call has a reference
+-- twice, the second deposit is a `duplicate`, as in two calls.
 CREATE OR REPLACE FUNCTION deposit_many(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], phones text[],
   amounts bigint[], refs text[], requests jsonb[], refund_of_ids bigint[], identities uuid[],
@@ -28,11 +28,12 @@ DECLARE
   recorded boolean[];
   request_ids bigint[];
   correlation_ids uuid[];
-  -- Merchants for which money was counted for a deposit that was then not made.
+  -- Merchants with a deposit that was judged `made` but whose reference another payment took at that moment:
+  -- a `short` after it may be wrong, so its outcome is `again`.
   wrongly_declined int[];
 BEGIN
   PERFORM share_access(merchant_ids, waits);
-  -- Lock the collections: only the holder of this lock may change how much of them is given back.
+  -- Lock the collections: only the holder of this lock may change how much of them is refunded.
   IF array_remove(refund_of_ids, NULL) <> '{}' THEN
     PERFORM FROM transaction t WHERE t.id = ANY (refund_of_ids) ORDER BY t.id FOR UPDATE;
   END IF;

@@ -35,10 +35,10 @@ export interface DisburseItem extends InitiationItem {
 
 /**
  * Pays a customer. Reserves the money and records the intent to ask, commits, asks the operator, and then
- * waits for the outcome: it reads the event log, so the node that learns the outcome does not matter. After
- * 20 s, or when the service ends, the answer is `processing`; the deposit then ends by itself.
- * If the merchant's approvals cover deposits, a deposit of at least the threshold waits for approval instead,
- * with its money reserved. After the approval, the job that sends unsent requests sends it.
+ * waits for the outcome. It waits by reading the event log, so it does not matter which node learns the
+ * outcome. After 20 s, or when the service ends, the answer is `processing`, and the deposit is settled
+ * later. If the merchant's approvals cover deposits, a deposit of at least the threshold waits for approval
+ * instead, with its money reserved. After the approval, the job that sends unsent requests sends it.
  * @returns the initiation, `success`, `processing` or `pending_approval`
  * @throws DomainError LIMIT_EXCEEDED, DUPLICATE_REFERENCE, OPERATOR_UNAVAILABLE, PAYMENTS_OUT_HALTED,
  *   INSUFFICIENT_BALANCE, NOT_REFUNDABLE, REFUND_TOO_LARGE (nothing recorded), PAYMENT_REFUSED (recorded as
@@ -48,7 +48,8 @@ export function disburse(ctx: Context, item: DisburseItem): Promise<Initiation> 
   checkKeyLimits(actorOf(ctx), item)
   return whileCallerWaits(ctx, async (until) => {
     const operator = connectedOperator(ctx, item.provider)
-    // Compute the deadline before the database sets the fence, so that nothing leaves after the fence.
+    // Compute the deadline before the database sets the fence, so that nothing is sent after the fence has
+    // ended.
     const deadline = sendDeadline(operator, 'disburse')
     const made = await record(ctx, operator, item)
     if ('phone' in made) return answered(await outcomeOf(ctx, made, until))
@@ -85,7 +86,7 @@ function initiationOf(
 }
 
 /**
- * Answers a resumed request with the outcome of the deposit that it had recorded before.
+ * Answers a repeated request with the outcome of the deposit that its earlier try recorded.
  * @throws DomainError PAYMENT_REFUSED
  */
 export function resumeDeposit(ctx: Context, existing: Existing): Promise<Initiation> {
@@ -94,7 +95,7 @@ export function resumeDeposit(ctx: Context, existing: Existing): Promise<Initiat
 
 /**
  * Records a deposit.
- * @returns the new deposit, or the one that this same request recorded in an earlier run
+ * @returns the new deposit, or the one that an earlier try of this same request recorded
  */
 async function record(
   ctx: Context,
@@ -103,20 +104,21 @@ async function record(
 ): Promise<Extract<Made, { outcome: 'made' | 'waits' }> | Existing> {
   const start = operator.canStart('disburse')
   if (!start.ok) {
-    // A repetition of a request that was recorded must not get the answer that nothing was recorded.
+    // If this request recorded its deposit before, it must not be answered that nothing was recorded.
     const existing = await findExisting(ctx, item)
     if (existing) return repeated(ctx, item, existing)
     throw operatorUnavailable(start.retryAfterMs)
   }
   for (let tries = 0; tries < limits.batchSizeMax; tries += 1) {
     const run = () => recordDeposit(ctx, item)
-    // A statement accepts only the first of several refunds of one collection: they go one by one.
+    // One statement makes at most one refund of a collection, so refunds of one collection are recorded one
+    // by one.
     const made = await (item.refundOfId === null ? run() : afterOthers(ctx, `refund:${item.refundOfId}`, run))
     switch (made.outcome) {
       case 'made':
       case 'waits':
         return made
-      // The loser of a race for a reference reads it in a second statement: by then the winner has committed.
+      // The payment that took the reference first is committed by now, so a second statement can read it.
       case 'duplicate':
         return repeated(ctx, item, await findExisting(ctx, item))
       case 'unauthenticated':
@@ -136,7 +138,10 @@ async function record(
   throw new DomainError('OVERLOADED', undefined, { retryAfterS: limits.overloadRetryS })
 }
 
-/** Returns the deposit of this same request. @throws DomainError DUPLICATE_REFERENCE for any other one */
+/**
+ * Returns the existing deposit if this same request recorded it. @throws DomainError DUPLICATE_REFERENCE if
+ * not
+ */
 function repeated(ctx: Context, item: DisburseItem, existing: Existing | undefined): Existing {
   const { amount, provider: paymentMethod, phone, refundOfId } = item
   if (isOwn(ctx, existing, { type: 'deposit', amount, paymentMethod, phone, refundOfId })) return existing
@@ -144,8 +149,8 @@ function repeated(ctx: Context, item: DisburseItem, existing: Existing | undefin
 }
 
 /**
- * Waits for the outcome of a deposit, and returns its present state if the wait ends first. An error here is
- * only logged and does not change the deposit: it is recorded and under way.
+ * Waits for the outcome of a deposit, and returns its present state if the wait ends first. After an error,
+ * which is only logged, it returns the state that the caller knew: the deposit is recorded and goes on.
  */
 async function outcomeOf(ctx: Context, known: Initiation, until: AbortSignal): Promise<Initiation> {
   // A deposit is `pending` only while it waits for approval.
@@ -170,7 +175,7 @@ async function outcomeOf(ctx: Context, known: Initiation, until: AbortSignal): P
   }
 }
 
-/** Runs work with a signal that aborts after the longest wait of a caller, or when the service ends. */
+/** Runs work with a signal that aborts after 20 s, the longest wait of a caller, or when the service ends. */
 async function whileCallerWaits<T>(ctx: Context, work: (until: AbortSignal) => Promise<T>): Promise<T> {
   const over = new AbortController()
   const end = () => over.abort()
@@ -199,7 +204,9 @@ type Made =
       requestId: bigint
       correlationId: string
       createdAt: Date
-      /** The operator executed it before a restore: it is only asked about. */
+      /**
+       * True if the operator executed the deposit before a restore: then the operator is only asked about it.
+       */
       isOrphan: boolean
     }
   | { outcome: 'waits'; transactionId: bigint; createdAt: Date }

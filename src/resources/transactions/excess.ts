@@ -14,8 +14,8 @@ import type { Xof } from '../../shared/money.ts'
 const seesAll = 'an administrator sees all merchants'
 
 /**
- * An excess: the operator reports a larger payment for a collection than was requested, and a person has yet
- * to decide about the difference.
+ * An excess: for a collection, the operator reported a larger payment than was requested, and a person must
+ * still decide who gets the difference.
  */
 export interface Excess {
   id: number
@@ -48,7 +48,7 @@ export async function listExcesses(services: Pick<Services, 'database'>): Promis
   return rows
 }
 
-/** Choice: more than a person works through at a time. */
+/** The number of excesses in a list. Choice: more than a person works through at a time. */
 const listMax = 200
 
 const decisionInput = z.object({

@@ -19,9 +19,9 @@ export interface Initiation {
   reference: string
   amount: Xof
   paymentMethod: Provider
-  /** `pending_approval` while it waits for approval: the transaction itself is then `pending`. */
+  /** `pending_approval` while the deposit waits for approval: the transaction itself is then `pending`. */
   status: TransactionStatus | 'pending_approval'
-  /** Hosted page of a checkout operator. */
+  /** The address of the hosted page on which the customer pays; null if the operator has none. */
   paymentUrl: string | null
   failureReason: string | null
   failureMessage: string | null
@@ -53,7 +53,7 @@ export function connectedOperator(ctx: Context, provider: Provider): Operator {
   return operator
 }
 
-/** Passes an initiation on, unless the payment failed. @throws DomainError PAYMENT_REFUSED then */
+/** Returns the initiation if the payment did not fail. @throws DomainError PAYMENT_REFUSED if it failed */
 export function answered(initiation: Initiation): Initiation {
   const { status, failureReason } = initiation
   if (status !== 'failed') return initiation
@@ -63,7 +63,7 @@ export function answered(initiation: Initiation): Initiation {
   })
 }
 
-/** A transaction that has the reference already. */
+/** A transaction that already has the reference. */
 export type Existing = Initiation & {
   phone: string
   type: 'pay' | 'deposit' | 'balance_check'
@@ -88,8 +88,8 @@ export async function findExisting(
 }
 
 /**
- * Whether an existing transaction was made by an earlier run of this same request, under its
- * `Idempotency-Key`. Such a request gets its first answer again; any other request is refused because the
+ * Whether an earlier try of this same request, under the same `Idempotency-Key`, made the existing
+ * transaction. If so, the request is answered with this transaction; any other request is refused because the
  * reference is taken.
  */
 export function isOwn(
@@ -111,7 +111,10 @@ export function duplicateReference(existing: Existing | undefined): DomainError 
   })
 }
 
-/** Makes the refusal while an operator is down: nothing was recorded, and a retry may soon succeed. */
+/**
+ * Makes the refusal for an operator that is down or has no free slot. Nothing was recorded, so a retry is
+ * safe.
+ */
 export function operatorUnavailable(retryAfterMs: number | undefined): DomainError {
   return new DomainError('OPERATOR_UNAVAILABLE', undefined, {
     retryAfterS: Math.ceil((retryAfterMs ?? 1_000) / 1_000),
@@ -119,9 +122,10 @@ export function operatorUnavailable(retryAfterMs: number | undefined): DomainErr
 }
 
 /**
- * Sends a recorded request. From here on the payment is under way even if this process fails: an answer that
- * could not be recorded is asked for again later, and until then the merchant sees the payment as open.
- * @param open the status of a payment that is under way
+ * Sends a recorded request. From here on the payment goes on even if this process fails: if the operator's
+ * answer could not be recorded, the operator is asked again later, and until then the merchant sees the
+ * payment as open.
+ * @param open the status of a payment whose outcome is not known yet
  */
 export async function sendOnce(
   ctx: Context,
@@ -142,12 +146,14 @@ export async function sendOnce(
   }
 }
 
-/** Makes the answer about a payment with no known outcome. */
+/** Makes the answer for a payment whose outcome is not known. */
 export function notSent(open: TransactionStatus): SendOutcome {
   return { status: open, paymentUrl: null, reached: false, refusal: null }
 }
 
-/** The columns of the statement that records transactions; null where a transaction was not recorded. */
+/**
+ * The columns that the functions that record transactions return; null where a transaction was not recorded.
+ */
 export const madeTypes = {
   transactionId: 'bigint?',
   requestId: 'bigint?',
@@ -161,12 +167,14 @@ export interface MadeCollection {
   requestId: bigint
   correlationId: string
   createdAt: Date
-  /** The operator executed it before a restore: it is only asked about. */
+  /**
+   * True if the operator executed the collection before a restore: then the operator is only asked about it.
+   */
   isOrphan: boolean
 }
 
 /**
- * Asks the payer of a collection that was recorded just now, for the first time.
+ * Asks the payer of a collection that was just recorded. An orphan is not sent: its payer was asked before.
  * @throws DomainError PAYMENT_REFUSED
  */
 export async function askPayer(
@@ -204,7 +212,7 @@ export async function askPayer(
   })
 }
 
-/** The fields that the merchant sent, with their names in REST, without those that it left out. */
+/** Removes the fields without a value from the data of a request; the names are those of REST. */
 export function requestData(asked: Record<string, unknown>): OpenRequest['request'] {
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value != null))
 }

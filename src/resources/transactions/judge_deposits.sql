@@ -1,9 +1,10 @@
 -- Decides the outcome of each deposit of one call of `deposit_many`, which holds the locks. The checks are,
 -- in this order: the credential, the reference, the refundable amount (of a refund), the halt, the money;
--- deposits are checked in order of arrival. A covered deposit leaves less for the next. This is a function of
--- its own so that its statement reads after the locks: a deposit that waited for the locks sees a halt that
--- came meanwhile. `ids` has the ids of the `made` deposits; `orphans` those that an operator executed before
--- a restore, `waiting` those that wait for approval.
+-- deposits are checked in order of arrival, and each `made` deposit leaves less for the next. This is a
+-- function of its own so that its statement reads after the locks: a deposit that waited for the locks sees a
+-- halt that came meanwhile. `ids` has the ids of the `made` deposits: of these, `orphans` were executed by
+-- the operator before a restore, and `waiting` wait for approval. A second refund of a collection in one call
+-- is judged `again`.
 CREATE OR REPLACE FUNCTION judge_deposits(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], amounts bigint[],
   refs text[], refund_of_ids bigint[], identities uuid[], client_addresses text[],
@@ -55,8 +56,8 @@ BEGIN
       SELECT b.available FROM merchant_balance b WHERE b.merchant_id = i.merchant_id LIMIT 1
     ) AS balance ON true
     LEFT JOIN LATERAL (
-      -- The operator that executed this payment before a restore is only asked about it. No other operator is
-      -- asked, because that one has executed it.
+      -- An operator that executed this payment before a restore is only asked about it. If that was not the
+      -- requested operator, the outcome is `duplicate`.
       SELECT o.provider FROM operator_orphan o WHERE o.correlation_id = i.identity
         ORDER BY o.provider <> i.provider LIMIT 1
     ) AS orphan ON true
@@ -80,7 +81,7 @@ BEGIN
       remaining := remaining - item.amount;
       ids[item.ordinal] := nextval('transaction_id_seq');
       IF item.is_orphan THEN orphans := orphans || ids[item.ordinal];
-      -- A deposit that the operator has executed already needs no approval.
+      -- An orphan needs no approval, because the operator has already executed it.
       ELSIF item.amount >= item.threshold THEN waiting := waiting || ids[item.ordinal]; END IF;
       IF item.refund_of_id IS NOT NULL THEN refunded := refunded || item.refund_of_id; END IF;
     END IF;

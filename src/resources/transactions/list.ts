@@ -7,7 +7,9 @@ import { oneOf, phone, provider, readInput, reference, time } from '../../shared
 import { limits } from '../../shared/limits.ts'
 import { transactionStates } from './states.ts'
 
-/** Most rows that a page skips one by one, without a look at the counts. */
+/**
+ * The first offset that uses the counts; with a smaller one, the rows before the page are skipped one by one.
+ */
 export const offsetNearMax = 1_000
 
 /** The types of a transaction (see docs/design/rules.md#transactions). */
@@ -26,7 +28,7 @@ export const transactionFilterInput = z.object({
 export type TransactionFilter = z.input<typeof transactionFilterInput>
 
 /**
- * Turns a filter into a condition on rows, always of the caller's merchant only.
+ * Turns a filter into a condition of Prisma, which only rows of the caller's merchant match.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export function transactionsWhere(ctx: Context, raw: TransactionFilter | null | undefined) {
@@ -95,17 +97,19 @@ const transactionOfKindAt = sqlFunction('transaction_of_kind_at', {
   gives: { oldest: 'bigint?', newest: 'bigint?' },
 })
 
-/** The location of a page: rows with ids between two bounds, or rows after `skip` others. */
+/** The location of a page: the rows with ids from `gte` to `lte`, or the rows after `skip` others. */
 export interface PageWindow {
   id?: { gte?: bigint; lte: bigint }
   skip: number
 }
 
 /**
- * Finds the page after `skip` rows of a list, newest first, at the same cost for every depth.
+ * Finds the page after `skip` rows of a list, newest first. For a filter by type, operator and status only,
+ * the counts give the ids of the page, so a deep page costs no more than the first one. For other filters,
+ * the database skips the rows one by one.
  * @param page.skip rows before the page, counted over the whole list
  * @param page.take rows of the page
- * @returns null where the list has no such rows
+ * @returns null where the counts show that the list has no such rows
  */
 export async function findPage(
   ctx: Context,
@@ -120,7 +124,8 @@ export async function findPage(
   if (isEvery && skip < offsetNearMax) return { skip }
   const { merchantPool } = ctx.database
   const [type, method, state] = kinds
-  // Ask for some extra rows: a row that left the status in the meantime must not end the list.
+  // Ask for extra rows: rows may leave the status before the page is read, and the page must not get too
+  // short.
   const asked = { merchant, type, method, state, skip, take: take + limits.pageSizeMax }
   const [found] = isEvery
     ? [{ oldest: null, newest: await transactionAt(merchantPool, { merchant, skip }) }]
@@ -134,7 +139,7 @@ const isOfKind = `merchant_id = $1 AND ($2::transaction_type IS NULL OR transact
 
 type Kind = [merchantId: number, type: string | null, method: string | null, status: string | null]
 
-/** Reads the counted kind from a filter; null where the filter has other conditions. */
+/** Reads type, operator and status from a filter; null where the filter has other conditions. */
 function kindOf(ctx: Context, raw: TransactionFilter | null | undefined): Kind | null {
   const filter = readInput(transactionFilterInput, raw ?? {})
   const { transactionType: type, paymentMethod: method, status, ...others } = filter

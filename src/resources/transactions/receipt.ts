@@ -1,7 +1,10 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Services } from '../../context.ts'
 
-/** Characters of a keyed digest, 132 bits: it cannot be guessed, and no table has to keep it. */
+/**
+ * Characters of the keyed digest (132 bits) in a receipt address: it cannot be guessed, and no table stores
+ * it.
+ */
 const macLength = 22
 
 /** Makes the address where the customer of a collection sees its state and, once it is paid, the receipt. */
@@ -10,9 +13,9 @@ export function receiptUrl(services: Pick<Services, 'access' | 'addresses'>, id:
 }
 
 /**
- * Reads the last part of such an address. The time of the comparison does not depend on how much of a forged
- * address is right.
- * @returns the id of its transaction, or null where the service never made this address
+ * Reads the last part of a receipt address. The time of the comparison does not depend on how much of a
+ * forged address is right.
+ * @returns the id of the transaction, or null where the service never made this address
  */
 export function readReceipt(services: Pick<Services, 'access'>, token: string): bigint | null {
   const [, id = '', mac = ''] = /^([1-9]\d{0,17})\.([\w-]{22})$/.exec(token) ?? []

@@ -1,7 +1,7 @@
 -- Writes the deposits that have an id, for `deposit_many`: the payment, its reservation, the event, the
--- request to the operator or the pending approval, and the audit entry. A collection may take the same
--- reference at this moment: the first one gets it. `recorded` is true where a deposit was written; `recorded`
--- and the requests have the ordinals of the call.
+-- request to the operator or the pending approval, and the audit entry. If a collection takes the same
+-- reference at this moment, the first insert gets it. `recorded` is true where a deposit was written; the
+-- positions in the results are those of the arguments.
 CREATE OR REPLACE FUNCTION record_deposits(
   ids bigint[], merchant_ids int[], providers provider[], phones text[], amounts bigint[], refs text[],
   requests jsonb[], refund_of_ids bigint[], identities uuid[], recordings audit_recording[],

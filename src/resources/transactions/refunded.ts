@@ -2,7 +2,9 @@ import { mine } from '../../identity/actor.ts'
 import { type Context, loader } from '../../context.ts'
 import type { Xof } from '../../shared/money.ts'
 
-/** Sums the paid refunds of a transaction, in whole XOF. One statement reads all sums of a query level. */
+/**
+ * Sums the paid refunds of a transaction, in whole XOF. One statement reads the sums for a whole query level.
+ */
 export function refundedAmount(ctx: Context, id: bigint): Promise<Xof> {
   return loader<bigint, Xof>(ctx, 'refundedAmount', (ids) => sumRefunds(ctx, ids)).load(id)
 }

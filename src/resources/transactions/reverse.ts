@@ -7,12 +7,12 @@ import { evidenceJson } from '../../requests/outcome.ts'
 import type { RequestServices } from '../../requests/subjects.ts'
 import { type TransactionStatus, transactionStates } from './states.ts'
 
-/** The state of a transaction after a reversal was applied. */
+/** The state of a transaction after a reversal by the operator was tried. */
 interface Reversal {
   /** Whether this call changed the transaction. */
   moved: boolean
   status: TransactionStatus
-  /** XOF that the merchant had already spent and now owes; null where nothing changed. */
+  /** XOF that the available balance did not cover and the merchant now owes; null where nothing changed. */
   shortfall: bigint | null
   /** XOF that the operator took back in all, by the ledger; null where nothing changed. */
   amount: bigint | null
@@ -51,7 +51,7 @@ interface Item {
   evidence: Evidence
 }
 
-/** Takes credited collections back; see reverse_many.sql. */
+/** Takes the credit of collections back; see reverse_many.sql. */
 export const reverseMany = sqlFunctionOfMany('reverse_many', {
   each: { transactionId: 'bigint', source: 'text', evidence: 'jsonb' },
   takes: {},

@@ -14,7 +14,7 @@ export const settleDeposits = sqlFunctionOfMany('settle_deposits', {
   gives: { ordinal: 'int', moved: 'boolean', status: sqlType<TransactionStatus>('transaction_status') },
 })
 
-/** Ends a deposit or a refund. */
+/** Applies the final outcome of a deposit or a refund. */
 export const settleDeposit = settlesPaymentsOut<TransactionStatus>({
   origin: 'transaction',
   becomes: { success: 'success', failed: 'failed' },

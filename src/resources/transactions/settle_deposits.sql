@@ -1,8 +1,8 @@
 -- Settles deposits. A deposit that was sent ends only here and only once. At most the reserved amount is
 -- paid, and the rest is available again. When the refunds of a collection reach its whole amount, the
 -- collection becomes `reversed`. Of several outcomes for one deposit, the first that may apply is applied.
--- `moved` is false where the outcome was not applied, because the deposit had ended, had not begun or was
--- sent again since; `status` is then the present status of the deposit, null where there is no such deposit.
+-- `moved` is false where the outcome was not applied: the deposit had ended, had not begun, or was sent again
+-- or accepted since. `status` is then the present status of the deposit, null where it does not exist.
 CREATE OR REPLACE FUNCTION settle_deposits(
   transaction_ids bigint[], to_statuses transaction_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
@@ -18,7 +18,7 @@ DECLARE
   statuses transaction_status[];
   -- The reserved amounts; null where the deposit has no reservation and may not be settled.
   sums bigint[];
-  -- The number of the last send; null where the operator is known to have accepted the request.
+  -- The number of the last send; null where the operator has accepted the request.
   sends smallint[];
   originals bigint[];
   nth int;

@@ -1,8 +1,8 @@
 import { defineStates } from '../../shared/states.ts'
 
 /**
- * The lifecycle of a transaction (see docs/design/rules.md#transaction-states). A
- * transaction that ended unpaid may still become `success`, because an operator may report a late payment.
+ * The lifecycle of a transaction (see docs/design/rules.md#transaction-states). A collection that ended
+ * unpaid may still become `success`, because an operator may report a late payment.
  */
 export const transactionStates = defineStates('transaction', 'pending', {
   pending: {
