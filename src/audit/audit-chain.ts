@@ -34,7 +34,7 @@ export interface Head extends Link {
 /** The position at which a chain is broken, and the kind of the fault. */
 export interface ChainFault {
   position: bigint
-  /** Null if the entry itself is gone. */
+  /** The entry that the fault is about; null if the fault names no entry. */
   entryId: bigint | null
   problem:
     | 'missing'
@@ -51,8 +51,8 @@ export interface ChainFault {
 export const chainStart: Link = { position: 0n, hash: new Uint8Array(32) }
 
 /**
- * Makes the link of an entry: SHA-256 over the entry, its position, and the hash of the link before. The
- * input of the hash is a JSON list of texts, because two different entries never have the same list.
+ * Makes the link of an entry: SHA-256 over the hash of the link before, the entry, and its position. The
+ * entry is hashed as a JSON list of texts, because two different entries never have the same list.
  */
 export function chain(previous: Link, entry: ChainedEntry): Link {
   const position = previous.position + 1n

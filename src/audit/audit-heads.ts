@@ -5,10 +5,10 @@ import { type Head, writeHead } from './audit-chain.ts'
 /** Writes the heads of audit logs to the service's log: an owner of the database cannot change them there. */
 export interface HeadLog {
   /**
-   * Writes one line, `audit log head`, for each merchant with a log that has grown since the last call. The
-   * first call takes the logs that have grown in the last 25 hours. Before that, it checks that the logs
-   * still contain the heads that it wrote last, and raises an alarm, at each call, for each log that does
-   * not.
+   * Writes one line, `audit log head`, for each merchant with a log that has grown since the last call (or up
+   * to 30 seconds before it); the first call takes the logs that have grown in the last 25 hours. Each call
+   * first checks that the logs still contain the last heads that it wrote, and raises an alarm for each
+   * log that does not.
    */
   write(): Promise<void>
 }

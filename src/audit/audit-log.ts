@@ -6,7 +6,7 @@ import { compositeType, type SqlConnection, sqlFunction } from '../database/sql-
 /** The channel by which a caller reached the service. */
 export type Channel = 'rest' | 'graphql' | 'websocket' | 'terminal' | 'service'
 
-/** The part of an audit entry that names the actor, the operation and the origin of the request. */
+/** The part of an audit entry that names the actor, the operation, and where the request came from. */
 export interface Recording {
   merchantId: number
   /** `member:7`, `api_key:12`, or `platform` for the people who run the installation. */

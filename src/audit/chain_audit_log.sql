@@ -1,4 +1,5 @@
--- Adds links to the chains of merchants, and moves their heads. The caller holds the lock of the chain.
+-- Adds links to the chains of merchants, moves their heads, and takes the entries off the list of unchained
+-- ones (`audit_unchained`). The caller holds the lock of the chains (`locks.auditChain`).
 CREATE OR REPLACE FUNCTION chain_audit_log(
   merchants int[], ids bigint[], positions bigint[], hashes bytea[],
   head_merchants int[], head_positions bigint[], head_hashes bytea[], proofs bytea[]

@@ -35,7 +35,7 @@ const chainEntries = sqlFunction('chain_audit_log', {
   gives: 'void',
 })
 
-/** Most entries that one call adds to the chains. */
+/** The most entries that one call adds to the chains. */
 const auditChainMax = 1_000
 
 const entryColumns = `e.id, e.merchant_id AS "merchantId", e.actor, e.operation, e.target, e.address,
@@ -46,7 +46,7 @@ const entryColumns = `e.id, e.merchant_id AS "merchantId", e.actor, e.operation,
  * Chains the entries that were committed since the last call, merchant by merchant. Every process may run
  * it: an advisory lock lets one at a time work, and a process that is killed leaves nothing half done.
  * @param key `MasterSecret.auditKey`
- * @returns whether there may be more
+ * @returns whether more entries may wait
  */
 export async function chainAuditLog(pool: Pool, key: KeyObject): Promise<boolean> {
   // Most calls find no entry and need no lock.
@@ -97,7 +97,7 @@ export interface ChainVerdict {
   fault: ChainFault | null
   /** The position up to which the chain was followed. */
   upTo: bigint
-  /** Whether the check is finished; if not, the next call goes on `after` this position. */
+  /** Whether the check is finished; if not, call again with `after` set to `upTo`. */
   isComplete: boolean
   /** The time at which the head was written; null if there is no head. */
   chainedAt: Date | null
@@ -155,7 +155,7 @@ export async function verifyAuditLog(
 }
 
 /**
- * Reads a head of an audit log that was kept outside the database: the head alone, or a log line with it.
+ * Reads a head of an audit log that was kept outside the database: the head alone, or a line that has it.
  * @throws DomainError INVALID_INPUT if the text has no head, or if the head is of another merchant or of
  *   another installation
  */
@@ -169,7 +169,7 @@ export function readKeptHead(key: KeyObject, merchantId: number, text: string): 
   return read.head
 }
 
-/** Longest text with a head: a log line has other fields beside the head. */
+/** The longest text, in characters, in which a head is searched: a log line has other fields too. */
 const keptLengthMax = 2_000
 const pageMax = 1_000
 
@@ -212,7 +212,7 @@ async function isLost(pool: Pool, merchantId: number, { position, hash }: Link):
 }
 
 /**
- * Whether the merchant has rows that always write an entry when they are created. Beside such rows an empty
+ * Whether the merchant has rows whose creation always writes an audit entry. If such rows exist, an empty
  * chain means that the log was removed. Returns false while entries still wait for their links.
  */
 async function leftTraces(pool: Pool, merchantId: number): Promise<boolean> {

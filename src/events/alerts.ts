@@ -1,4 +1,4 @@
-/** The data of a `security_alert` event. */
+/** The data of a `security_alert` event; `begin_epoch` writes a further kind, `database_restored`. */
 export type SecurityAlertData = WebhookAlert | AccessAlert
 
 interface WebhookAlert {

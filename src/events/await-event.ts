@@ -2,7 +2,7 @@ import type { LogEvent } from './catalogue.ts'
 import type { Feed } from './feed.ts'
 
 /**
- * Waits for an event of a merchant's log, on any node. So as not to miss the event, first take `after` from
+ * Waits for an event of a merchant's log, from any node. To miss no event, first take `after` from
  * `feed.start`, then read the record that the event would change, and only then wait.
  * @param until ends the wait
  * @returns null where the event did not come in time

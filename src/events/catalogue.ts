@@ -43,8 +43,8 @@ interface EventKind {
 }
 
 /**
- * Every kind of event of the log. Each event is written in the transaction of the change that it reports. The
- * log feeds the live subscriptions and the webhooks, and every reader counts by its positions.
+ * Every kind of event of the log. Each event is written in the transaction of the change that it reports.
+ * Live subscriptions and webhooks read the log, and continue from the position of their last event.
  * @see docs/design/events.md#event-data
  */
 export const events = {
@@ -341,7 +341,7 @@ export interface LogEvent<
 > {
   /** The event's id, unique over all merchants. */
   id: bigint
-  /** 1, 2, 3, ... per merchant, without a gap. */
+  /** 1, 2, 3, ... per merchant, without a gap, except where a restore lost events. */
   position: bigint
   type: EventType
   data: Data

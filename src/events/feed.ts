@@ -8,7 +8,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { LogEvent } from './catalogue.ts'
 import { type Stream, createStream } from './stream.ts'
 
-/** The pause after a failed read of the log. */
+/** The pause after the first failed read of the log. */
 export const eventRetryMs = 100
 
 /** The longest pause after failed reads of the log; the pause doubles each time. */
@@ -34,22 +34,22 @@ export interface Feed {
    */
   start(merchantId: number, cursor: bigint | null): Promise<{ after: bigint; head: bigint }>
   /**
-   * Yields every event after a position, in order, without end, also across outages of the database. The
-   * reader pulls: for a slow reader, events wait in the log, not in memory.
+   * Yields every event after a position, in order, until `signal` aborts; an outage of the database does not
+   * end it. The reader pulls: for a slow reader, events wait in the log, not in memory.
    */
   subscribe(subscription: Subscription): AsyncGenerator<LogEvent, void, void>
   /**
-   * Says that events of these merchants were numbered; `*` means any merchant. This is a hint: the next poll
-   * finds the events of a lost hint.
+   * Says that events of these merchants (ids with commas; `*`: any merchant) were numbered. If this call is
+   * missed, the next poll finds the events.
    */
   notify(merchants: string): void
   close(): void
 }
 
 /**
- * Opens the feed. One reader per merchant fills a ring buffer that all subscribers of the merchant share. The
- * feed serves every merchant from one pool and one memory, which row-level security cannot divide: so the
- * feed itself checks that a log is read on behalf of its own merchant.
+ * Opens the feed. All subscribers of a merchant share one buffer with the newest events. The feed reads the
+ * events of all merchants from one pool and one memory, where row-level security does not separate merchants:
+ * so the feed itself checks that a log is read on behalf of its own merchant.
  */
 export function openFeed(pool: Pool, log: Log): Feed {
   const streams = new Map<number, { stream: Stream; readers: number }>()
@@ -90,7 +90,7 @@ export function openFeed(pool: Pool, log: Log): Feed {
     return new Map(rows.map((row) => [row.merchant_id, row.position]))
   }
 
-  /** @throws DomainError INVALID_INPUT where a restore of the database lost the events up to the cursor */
+  /** @throws DomainError INVALID_INPUT where a restore of the database lost the event at the cursor */
   async function assertOnRecord(merchantId: number, cursor: bigint): Promise<void> {
     const { rows } = await pool.query<{ after: bigint; last: bigint }>({
       name: 'read_event_gap',

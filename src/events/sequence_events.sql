@@ -1,7 +1,7 @@
 -- Numbers up to `take` committed events, in the order of their ids, 1, 2, 3, ... per merchant; creates the
 -- deliveries of their webhooks; and notifies channel `events` of the merchants concerned. Any process may
--- call it at any time: an advisory lock lets one caller run at a time. The second statement sees every commit
--- before the lock was granted.
+-- call it at any time: an advisory lock lets one caller run at a time. The statement after the lock sees
+-- every event that was committed before the lock was granted.
 CREATE OR REPLACE FUNCTION sequence_events(take int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
@@ -36,8 +36,8 @@ BEGIN
       THEN
       PERFORM make_deliveries(each);
     END IF;
-    -- A notification holds 8,000 bytes; where the list is longer, `*` tells listeners to check all their
-    -- merchants.
+    -- A notification holds less than 8,000 bytes. For more than 500 merchants, `*` tells listeners to check
+    -- all their merchants.
     PERFORM pg_notify('events', CASE WHEN cardinality(merchants) <= 500 THEN array_to_string(merchants, ',')
       ELSE '*' END);
   END IF;

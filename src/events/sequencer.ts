@@ -19,9 +19,9 @@ const batchMax = 1_000
 const sequenceEvents = sqlFunction('sequence_events', { takes: { take: 'int' }, gives: 'int' })
 
 /**
- * Starts the sequencer. It numbers events after each `notify`, and once a poll interval, because a process
- * that died may have left events without numbers. Every process may run one: a lock in the database lets one
- * run at a time.
+ * Starts a sequencer. It numbers events after each `notify`, and every `limits.eventPollMs`, because a
+ * process that died may have left events without numbers. Every process may start a sequencer: a lock in the
+ * database lets one number events at a time.
  */
 export function startSequencer(pool: Pool, log: Log): Sequencer {
   let running: Promise<void> | null = null
@@ -31,7 +31,7 @@ export function startSequencer(pool: Pool, log: Log): Sequencer {
 
   async function run(): Promise<void> {
     do {
-      // A first event is numbered at once; further events within 20 ms share one run and its commit.
+      // The first event is numbered at once; all events of the next 20 ms share one run and its commit.
       const early = begun + eventPaceMs - performance.now()
       if (early > 0 && !closed) await sleep(early)
       again = false

@@ -8,7 +8,10 @@ export const eventRingMax = 1_000
 export interface Stream {
   /** Reads the new events up to `head`, once, and notifies the subscribers. */
   advance(head: bigint): Promise<void>
-  /** Returns events after a position; null where memory does not reach back that far (read the table). */
+  /**
+   * Returns the next events after a position, at most `limits.eventPageMax`; null where they are not in
+   * memory: then read the table.
+   */
   since(position: bigint): readonly LogEvent[] | null
   /** Returns a counter of the changes; pass it to `changed` to wait for the next change. */
   version(): number
@@ -18,14 +21,14 @@ export interface Stream {
 
 export function createStream(readPage: (after: bigint) => Promise<LogEvent[]>): Stream {
   let ring: LogEvent[] = []
-  /** The last known position; null until the first read. */
+  /** The last known position; null before the first call of `advance`. */
   let tail: bigint | null = null
   let version = 0
   let reading: Promise<void> | null = null
   const waiting = new Set<() => void>()
 
   async function catchUp(head: bigint): Promise<void> {
-    // The first read only records where the log ends: a reader that wants earlier events reads them from the
+    // The first call only records where the log ends: a reader that wants earlier events reads them from the
     // table.
     if (tail === null) tail = head
     while (tail < head) {

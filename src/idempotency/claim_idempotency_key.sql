@@ -1,6 +1,6 @@
 -- Takes the right to run the request of a key. `outcome` is `begun` (the key is new), `resumed` (an earlier
--- run died or did not know its outcome: the same operation goes on), `running`, `answered`, or `reused` (the
--- key was used for another request). An expired key counts as new.
+-- run died or ended without an answer: the caller continues the same operation), `running` (another caller
+-- runs it), `answered`, or `reused` (the key was used for another request). An expired key counts as new.
 CREATE OR REPLACE FUNCTION claim_idempotency_key(
   merchant int, named_operation text, given_key text, given_digest bytea, new_operation_id bytea,
     lease_ms int, lifetime_ms bigint

@@ -42,12 +42,12 @@ const sweepKeys = sqlFunction('sweep_idempotency_keys', {
 })
 
 /**
- * The lease of a claim. Choice: longer than a deposit waits for its operator. If a request runs longer and is
- * begun twice, it still takes effect once.
+ * The lease of a claim. Choice: longer than a deposit waits for its operator. If a request runs longer, a
+ * second caller can begin it too; its effects still happen once.
  */
 export const idempotencyBounds = { leaseMs: 25_000 }
 
-/** How long an answer is kept under its idempotency key (see docs/design/rules.md#idempotency). */
+/** The lifetime of an idempotency key and its answer (see docs/design/rules.md#idempotency). */
 const idempotencyKeptMs = 30 * 24 * 3_600_000
 
 /** A request with an `Idempotency-Key`. The key belongs to one merchant and one operation. */
@@ -72,7 +72,7 @@ export interface IdempotentOperation {
   readonly isResumed: boolean
   /** The service time at which the operation first began. */
   readonly since: Date
-  /** The outcome so far: nothing was written, the operation is done, or its outcome is unknown. */
+  /** `nothing`: nothing was written so far. `unknown`: the operation may have been done or not. */
   outcome: 'nothing' | 'done' | 'unknown'
 }
 
@@ -94,7 +94,8 @@ export type Claim =
 /**
  * Takes the right to run a request that came with an `Idempotency-Key`. One of the concurrent callers, over
  * all nodes, gets the claim and must end it. A claim expires after `idempotencyBounds.leaseMs`, because its
- * holder may have died. The next caller then resumes the same operation: even two holders create one thing.
+ * holder may have died. The next caller then resumes the same operation. If both holders run, the operation
+ * still takes effect once.
  * The answer is kept encrypted, because it may hold a secret that is shown once.
  */
 export async function claimKey(pool: pg.Pool, master: MasterSecret, request: KeyedRequest): Promise<Claim> {
@@ -112,10 +113,10 @@ export async function claimKey(pool: pg.Pool, master: MasterSecret, request: Key
   invariant(row, 'a claim has an outcome')
   const { outcome, operationId, claim, since, answer: kept } = row
   if (outcome === 'running' || outcome === 'reused') return { kind: outcome }
-  invariant(operationId && claim !== null && since, 'what was begun has an effect')
+  invariant(operationId && claim !== null && since, 'a begun or answered key has an operation and a claim')
   const aad = `idempotency:${merchantId}:${operation}:${key}:${operationId.toString('hex')}`
   if (outcome === 'answered') {
-    invariant(kept, 'what was answered has an answer')
+    invariant(kept, 'an answered key has its answer')
     return { kind: 'answered', answer: decrypt(master.encryptionKey, kept, aad).toString('utf8') }
   }
   const claimed = { merchant: merchantId, namedOperation: operation, givenKey: key, claimed: claim }

@@ -2,7 +2,8 @@ import type { Provider } from '../shared/providers.ts'
 
 /**
  * The payload of every kind of job. SQL functions enqueue jobs by these names, in the transaction that makes
- * the work. The work itself is stored in the rows, so a job that runs twice does nothing twice.
+ * the work. The work itself is stored in rows, so a job that runs again does only the work that is left.
+ * After a crash, an e-mail or a webhook may be sent twice.
  */
 export interface JobPayloads {
   /** Sends the due payouts of an operator (`enqueue_each`). */

@@ -8,7 +8,7 @@ export interface Drains {
   payouts: Drain<Provider>
   /** Recipients of batches: one queue, which one process at a time drains. */
   batches: Drain<typeof bulkQueue>
-  /** Webhooks: one queue for each endpoint, by its id; one process at a time drains it. */
+  /** Webhooks: one queue for each endpoint, by the endpoint's id; one process at a time drains it. */
   webhooks: Drain<number>
 }
 
@@ -20,8 +20,9 @@ export interface Drain<Key> {
   /**
    * Drains a queue until nothing is due and nothing is under way. Where this process drains the queue
    * already, that run looks once more; where another process has the lease, nothing happens. No look begins
-   * after the service begins to end. Work that a dead process had taken is found again in its rows.
-   * @param open begins a run; called again each time the lease is taken
+   * after the service begins to end. Work that a dead process had taken is stored in rows, where a later look
+   * finds it.
+   * @param open begins a run and returns its look; called each time the lease is taken
    */
   run(key: Key, open: (run: Run) => Look): Promise<void>
   /** The number of queues that run in this process. */
@@ -30,30 +31,33 @@ export interface Drain<Key> {
   readonly failing: number
 }
 
-/** Takes due work and begins it. @returns true where the next look follows at once */
+/** Takes due work and begins it. @returns true if the run must look again at once */
 export type Look = () => Promise<boolean>
 
 /** One queue while this process has its lease. */
 export interface Run {
   /** True if the service ends, or this process lost the lease. */
   readonly isOver: boolean
-  /** Aborts a moment after the service began to end: work that is still under way must stop. */
+  /** Aborts `limits.drainOperatorsMs` after the service began to end: work under way must stop then. */
   readonly stop: AbortSignal
   /** The number of works that this run began and that have not ended. */
   readonly underWay: number
   /** Whether the receiver of the queue failed last time. */
   isFailing: boolean
   /**
-   * Counts `work`, which must never throw, as under way until it ends. The run looks again when no work is
+   * Counts `work`, which must not reject, as under way until it ends. The run looks again when no work is
    * under way any more.
    * @param onEnd called instead where other work is still under way
    */
   begin(work: Promise<unknown>, onEnd?: () => void): void
-  /** Makes the run look again, at once or after a pause; the first look ends all pauses. */
+  /**
+   * Makes the run look again, at once or after a pause. A call with a pause does nothing while an earlier
+   * pause lasts; a call without one ends it. The end of the run ends it too.
+   */
   notify(afterMs?: number): void
 }
 
-/** Takes a lease against other processes during `work`. */
+/** Runs `work` while this process has the lease of a queue, if the queue has one. */
 type TakeLease<Key> = (key: Key, work: (lost: AbortSignal) => Promise<void>) => Promise<unknown>
 
 /** @param ending aborted when the service begins to end; every run ends with it */
@@ -107,7 +111,7 @@ function openRun(ending: AbortSignal, stop: AbortSignal) {
   let resume = () => {}
   let pause: NodeJS.Timeout | undefined
   const opened = {
-    /** True if work was added since the last look. */
+    /** True if the run must look again. */
     again: false,
     isFailing: false,
     underWay: 0,

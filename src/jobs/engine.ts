@@ -8,18 +8,18 @@ import type { Log } from '../telemetry/log.ts'
 import type { Tasks } from './catalogue.ts'
 import { showAlive } from './liveness.ts'
 
-/** The poll interval, for notifications that were lost. */
+/** The interval at which the engine looks for jobs, in case a notification was lost. */
 const pollMs = 1_000
-/** Choice: loading the library takes 90 ms of the processor, and the first requests need none of it. */
+/** The wait before the engine begins. Choice: loading the library takes 90 ms of processor time. */
 const beginAfterMs = 200
 const restartMs = { first: 200, max: 5_000 }
-/** The longest wait for sessions and locks to end; after it they are abandoned. */
+/** The longest wait for the sessions and the liveness lock to end; after it they are abandoned. */
 const endMaxMs = 2_000
 
 export interface JobEngine {
-  /** False while the engine has stopped by itself and is not running again. */
+  /** False from when the engine stopped by itself until it runs again. */
   healthy(): boolean
-  /** Begins no further job; resolves when the running jobs have ended, within `limits.drainMs`. */
+  /** Begins no further job; resolves when the running jobs have ended, or after `limits.drainMs`. */
   close(): Promise<void>
 }
 
@@ -29,15 +29,15 @@ export interface EngineOptions {
   /** The jobs that this engine runs. Other engines run the other jobs. */
   tasks: Partial<Tasks>
   jobsAtOnce: number
-  /** One session listens, and one shows that the engine is alive; the others open when needed. */
+  /** The most sessions: one listens, and one shows that the engine is alive; the others open when needed. */
   sessionsMax: number
   log: Log
 }
 
 /**
  * Runs the jobs that transactions enqueued (graphile-worker), each on the first node that takes it. The
- * engine begins a moment later. Where it stops by itself, for instance after the loss of its connections, it
- * starts again.
+ * engine begins after `beginAfterMs`. If it stops by itself, for instance after the loss of its connections,
+ * it starts again.
  */
 export function startEngine(options: EngineOptions): JobEngine {
   const { log } = options
@@ -136,7 +136,7 @@ async function runOn(
     const over = AbortSignal.any([closing, broken.signal])
     over.addEventListener('abort', stop, { once: true })
     if (over.aborted) stop()
-    // A broken engine may wait long for its own end; its jobs that still run do nothing twice.
+    // A broken engine may take long to end. Another engine may run its jobs again: see `JobPayloads`.
     const gone = new Promise((resolve) => broken.signal.addEventListener('abort', resolve, { once: true }))
     await Promise.race([runner.promise, gone.then(() => sleep(endMaxMs, undefined, { ref: false }))])
   } finally {
@@ -146,8 +146,8 @@ async function runOn(
 }
 
 /**
- * The beginning of the library's warning about fewer sessions than jobs. This is intended: jobs have sessions
- * of their own.
+ * The beginning of the library's warning that it has fewer sessions than jobs. It needs no more: jobs use
+ * other pools.
  */
 const fewSessions = 'WARNING: having maxPoolSize'
 

@@ -3,18 +3,19 @@ import type { Log } from '../telemetry/log.ts'
 import { locks } from '../database/locks.ts'
 
 /**
- * The leases of this process: of all processes, at most one has the lease of a queue. One session of this
- * process holds an advisory lock for each lease; PostgreSQL releases them when the process dies.
+ * The leases of this process. Of all processes, at most one has the lease of a queue. One database session of
+ * this process holds an advisory lock for each lease; PostgreSQL releases the locks when the process dies.
  */
 export interface Leases {
   /**
-   * The pool for the statements of these queues, so that receivers that hang never block the sessions of
-   * others.
+   * The pool for the statements of these queues, so that their work never takes all the sessions that
+   * requests need.
    */
   readonly pool: pg.Pool
   /**
-   * Runs `work` under the lease; does nothing where another process has the lease.
+   * Runs `work` under the lease of the queue `key`; does nothing where another process has that lease.
    * @param work gets a signal that aborts when the lease is lost
+   * @returns the result of `work`; undefined where it did not run
    */
   during<T>(key: number, work: (lost: AbortSignal) => Promise<T>): Promise<T | undefined>
   close(): Promise<void>

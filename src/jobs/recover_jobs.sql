@@ -1,6 +1,7 @@
--- Unlocks the jobs of dead engines. Each engine holds the session lock (72707375, hash of its id) while it is
--- alive; a new engine takes its lock within a moment. Also deletes jobs that have used all their attempts:
--- the remaining work is stored in our rows. @returns how many engines were dead
+-- Unlocks the jobs of dead engines, so that living engines run them. Each engine holds the session lock
+-- (72707375, hash of its id) while it is alive; a new engine has one second to take it. Also deletes jobs
+-- that have used all their attempts: rows of the service store the work that is left. @returns how many dead
+-- engines had jobs
 CREATE OR REPLACE FUNCTION recover_jobs() RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

@@ -13,15 +13,15 @@ export interface Job {
 export interface Schedule {
   /** Runs a job now, or once more right after its present run. */
   notify(name: string): void
-  /** False where a run takes far longer than its pause. */
+  /** False while a run of a job lasts longer than its `everyMs` plus `stuckMs`. */
   healthy(): boolean
-  /** Begins no further run; resolves when the running ones have ended. */
+  /** Begins no further run; resolves when the running ones have ended, or after `limits.drainOperatorsMs`. */
   close(): Promise<void>
 }
 
 /**
- * Starts every job: at once, then `everyMs` after each run. A job never overlaps itself, and never waits for
- * another.
+ * Starts every job: at once, then `everyMs` after each run, or at once if more work is due. Runs of one job
+ * never overlap, and no job waits for another.
  */
 export function startJobs(jobs: readonly Job[], log: Log): Schedule {
   const loops = new Map(jobs.map((job) => [job.name, startLoop(job, log)]))
@@ -34,7 +34,7 @@ export function startJobs(jobs: readonly Job[], log: Log): Schedule {
   }
 }
 
-/** A run that lasts this much longer than its pause is stuck. */
+/** A run that lasts longer than `everyMs` plus this time is stuck. */
 const stuckMs = 60_000
 
 function startLoop(job: Job, log: Log) {

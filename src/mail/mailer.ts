@@ -51,7 +51,7 @@ export function openMailer({ smtpUrl, from, folder }: MailSettings, log: Pick<Lo
   }
 }
 
-/** Choice: if a mail server takes longer, the job tries again later. */
+/** The time limits of a mail server. Choice: if a server takes longer, the job tries again later. */
 const timeouts = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 }
 
 /** Writes an e-mail to a file and then renames it, so that a reader of the folder never sees half a file. */

@@ -6,7 +6,7 @@ export type Log = Logger
 /**
  * Makes the service's log: JSON lines on standard error, so that standard output is free for people and
  * scripts. No line holds a secret: values that may be secret are wrapped in `Secret`. Telephone numbers are
- * masked in every line, also in those that libraries write.
+ * masked in the texts of every line, also in lines about errors and messages of libraries.
  * @param destination the stream that a test reads the lines from
  */
 export function createLog(
