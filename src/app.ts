@@ -44,7 +44,7 @@ import { createLog, type Log } from './telemetry/log.ts'
 /** The running service. */
 export interface App {
   services: Services
-  /** Lets running requests end within `limits.drainMs`, then closes every part. */
+  /** Gives running requests at most `limits.drainMs` to end, then closes every part. */
   close(): Promise<void>
 }
 
@@ -54,8 +54,8 @@ type Closers = (() => Promise<void> | void)[]
 /**
  * Builds every part of the service from the configuration, once; `close` closes them in reverse order. A
  * start that fails closes the parts that it had opened.
- * @param connection the database, reachable now; its migrations are applied here
- * @param simulatorUrl the address of a sandbox's simulator, where the configuration does not name it
+ * @param connection how to reach the database, which must be running; its migrations are applied here
+ * @param simulatorUrl the address of the sandbox's simulator; null in production
  */
 export async function startApp(
   config: Config,
@@ -110,7 +110,7 @@ async function build(start: StartContext, closers: Closers): Promise<Omit<App, '
   return { services }
 }
 
-/** Chains the entries of the audit logs that are not yet chained and writes the heads, within a second. */
+/** Chains the audit entries that are not chained yet, and logs the heads. Waits one second at most. */
 async function writeLastHeads({ database, access, auditHeads }: Services, log: Log): Promise<void> {
   const written = (async () => {
     while (await chainAuditLog(database.pool, access.master.auditKey));
@@ -122,12 +122,13 @@ async function writeLastHeads({ database, access, auditHeads }: Services, log: L
   await Promise.race([missed, sleep(limits.drainOperatorsMs, undefined, { ref: false })])
 }
 
-/** Starts the job engines. Webhooks have their own, so that receivers that hang never delay payouts. */
+/** Starts the job engines. Webhooks have an engine of their own: receivers that hang never delay payouts. */
 function startEngines(services: Services, { connection, background }: StartContext): JobEngine[] {
   const { 'webhooks.deliver': deliver, ...others } = serviceTasks(services)
   const common = { connection, role: serviceRole, log: background }
   return [
-    // One job for each operator, and as many again that only tell a running job of more work (`drain.ts`).
+    // One job for each operator, and as many others: batches, e-mails, and jobs that only tell a running job
+    // of more work (`drain.ts`).
     startEngine({ ...common, tasks: others, jobsAtOnce: 2 * providers.length, sessionsMax: 8 }),
     startEngine({
       ...common,
@@ -144,8 +145,8 @@ interface StartContext {
   connection: pg.ClientConfig
   log: Log
   /**
-   * The log of jobs, which the next start takes up again, and of database sessions. It is silent while the
-   * service ends, because PostgreSQL may have been stopped before this process.
+   * The log of jobs and of database sessions. It is silent while the service ends: PostgreSQL may have been
+   * stopped before this process, and the next start continues the jobs.
    */
   background: Log
   inReach: OperatorsInReach
@@ -168,7 +169,7 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
   const batches = openBatches(pool)
   closers.push(() => batches.idle())
   const webhooks = openWebhooks(start, closers)
-  // The stop waits until the result of each call to an operator is recorded: an answer, or that none came.
+  // Before the database closes, the result of each call to an operator is recorded, also that no answer came.
   const inFlight = new Map<string, Promise<unknown>>()
   const settled = async () => void (await Promise.allSettled(inFlight.values()))
   closers.push(settled)
@@ -214,7 +215,8 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
 }
 
 /**
- * Opens the database. First it finds out whether the database was restored, before anything reads or writes.
+ * Opens the pools of the database and checks their sessions. Before that, finds out whether the database was
+ * restored from a backup.
  */
 async function openChecked(
   start: StartContext,
@@ -288,9 +290,7 @@ function operatorsInReach(config: Config, simulatorUrl: string | null): Operator
   }
 }
 
-/**
- * Tells the simulator the address for OperatorB's webhooks; tries again until the simulator can be reached.
- */
+/** Tells the simulator the address for OperatorB's webhooks. If that fails, tries again every two seconds. */
 async function nameWebhook(services: Services, control: SimulatorControl): Promise<void> {
   const address = `${services.addresses.callbackUrl}/operators/OperatorB/callbacks/webhook`
   try {
@@ -304,7 +304,8 @@ async function nameWebhook(services: Services, control: SimulatorControl): Promi
 const webhookRetryMs = 2_000
 
 /**
- * Moves the simulator's time first, so that its customers have acted by the time that the service asks.
+ * Moves the time of the simulator, then of the service, and starts the jobs that may now be due. The
+ * simulator goes first: its customers have acted when the service asks.
  */
 async function advanceClock(
   services: Services,
@@ -320,10 +321,14 @@ async function advanceClock(
   return now
 }
 
-/** Listens to notifications of other processes. They are hints: polls find the same changes without them. */
+/**
+ * Listens to notifications of other processes. A lost notification about events only costs time, because the
+ * feed also polls. The sandbox clock is read again at each reconnection.
+ * @returns a function that ends the listening
+ */
 function listenForNotifications({ clock, feed }: Services, start: StartContext): () => Promise<void> {
   const { connection, background } = start
-  const notRead = (error: unknown) => background.warn({ err: error }, 'clock not read')
+  const notRead = (error: unknown) => background.warn({ err: error }, 'the sandbox clock could not be read')
   const refreshClock = () => {
     if ('refresh' in clock) (clock as SandboxClock).refresh().catch(notRead)
   }

@@ -5,8 +5,9 @@ import { usage } from './terminal/usage.ts'
 enableCompileCache()
 
 /**
- * Runs one administration command. The exit code is 0 where it is done, 1 where it is refused or not proven,
- * 2 where the command line is not understood.
+ * Runs one administration command.
+ * @returns the exit code: 0 if the command succeeded, 1 if its check failed, 2 if the command line is wrong
+ * @throws Error if the command is refused; the exit code is then 1
  */
 async function runCommand(): Promise<number> {
   const read = readArguments()
@@ -41,7 +42,7 @@ async function runCommand(): Promise<number> {
 
 /**
  * Reads the command line.
- * @returns a text that says what is wrong, where the command line is not understood
+ * @returns the words and options; a text that says what is wrong if the command line is wrong
  */
 function readArguments() {
   const text = { type: 'string' } as const

@@ -32,7 +32,7 @@ export interface Services {
   clock: Clock
   database: Database
   batches: Batches
-  /** Notices that the database was restored from a backup, by what this node has seen in it before. */
+  /** Notices that the database was restored from a backup: it lacks rows that this node has seen in it. */
   restores: Restores
   access: Access
   requestLimits: RequestLimits
@@ -44,23 +44,23 @@ export interface Services {
   /** Sends events to the merchants' endpoints. */
   webhookSender: Sender
   /**
-   * The leases of this process on queues: an endpoint's by its id, bulk pay as 0. Their sessions are
-   * separate.
+   * The leases of this process on queues: the key of a webhook endpoint is its id, that of bulk pay 0. They
+   * use database sessions of their own.
    */
   leases: Leases
-  /** The queues that this process works off. */
+  /** The queues that this process drains. */
   drains: Drains
   feed: Feed
   inFlight: InFlight
-  /** The slots of this process for checks with operators. */
+  /** The slots in which this process asks each operator about payments. */
   checkSlots: ChecksByOperator
   /** Every kind of subject that a request to an operator may have. */
   subjects: Subjects
   /** Aborted when the service begins to end: a request that waits for an outcome then answers without it. */
   ending: AbortSignal
   /**
-   * The number of live streams that each token (`token:<id>`) and each merchant (`merchant:<id>`) has open in
-   * this process, and of files that each merchant is sending (`imports:<id>`).
+   * The slots taken in this process, by name: live streams of a token (`token:<id>`), of a merchant
+   * (`merchant:<id>`) and of payment pages at an address, and imports of a merchant (`imports:<id>`).
    */
   streams: Map<string, number>
   /** Moves the sandbox clock; null in production. */
@@ -71,7 +71,7 @@ export interface Services {
   notifyJob(name: string): void
   /** Returns how long this process has run, in milliseconds. */
   upMs(): number
-  /** Whether every periodic job still runs in time. */
+  /** Whether the periodic jobs run in time and the job engines work. */
   jobsHealthy(): boolean
 }
 
@@ -80,7 +80,7 @@ export interface Sandbox {
   /**
    * Moves the time of the service and of the simulator forward. A `move` with a name is carried out only
    * once.
-   * @param record writes the move down, in the same transaction
+   * @param record records the move, in the same transaction
    * @returns the service's time after the move
    */
   advanceClock(ms: number, move?: string, record?: RecordMove): Promise<Date>
@@ -96,8 +96,8 @@ export interface Context extends Services {
   /** The channel by which the request came. */
   channel: Channel
   /**
-   * The operation of a request that came with an `Idempotency-Key`. A verb derives the identity of the rows
-   * that it makes from it, so that a repetition finds the first row instead of making a second one.
+   * The operation of a request with an `Idempotency-Key`, else null. A verb derives the identity of its new
+   * rows from the operation, so that a repeated request finds the first row instead of making a second one.
    */
   idempotentOperation: IdempotentOperation | null
   /** The language of messages for people: French where the caller prefers it, else English. */

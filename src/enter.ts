@@ -26,10 +26,10 @@ interface Turn extends EnterStep {
 }
 
 /**
- * Runs the steps in their one order, the same for every handler. The handler then reads the body, and only
- * after that the work takes its slot (`ctx.admission.run`): a body that arrives slowly holds no slot. GraphQL
- * runs the sequence twice, because only its body says what the operation needs: `caller` before the body is
- * read, `right` and `turn` after it.
+ * Runs the steps in the same order for every handler. The handler then reads the body, and only after that
+ * the work takes its slot (`ctx.admission.run`): a body that arrives slowly holds no slot. GraphQL runs the
+ * sequence twice, because only its body says what the operation needs: `caller` before the body is read,
+ * `right` and `turn` after it.
  * @returns the context of the caller
  * @throws DomainError OVERLOADED, UNAUTHENTICATED, ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, the errors of
  *   `right`, RATE_LIMITED, in this order

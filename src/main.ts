@@ -3,7 +3,7 @@ import { enableCompileCache } from 'node:module'
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 if (major < 24 || (major === 24 && minor < 12)) {
   process.stderr.write(
-    `This needs Node 24.12 or newer, and here is ${process.version}: type "npm ci", then "npm start".\n`,
+    `The service needs Node 24.12 or newer. This is ${process.version}: type "npm ci", then "npm start".\n`,
   )
   process.exit(1)
 }

@@ -1,4 +1,7 @@
-/** The clock of schedules, expiry and timestamps. The sandbox can move it; tokens ignore it. */
+/**
+ * The clock of schedules, expiry and timestamps. In a sandbox it can be moved forward. The times of tokens
+ * follow the machine's clock instead.
+ */
 export interface Clock {
   /** Returns the present time of the service. */
   now(): Date
@@ -7,7 +10,10 @@ export interface Clock {
 /** The clock of the machine. */
 export const systemClock: Clock = { now: () => new Date() }
 
-/** A clock with the machine's time and an offset. The offset only grows, so that time never goes back. */
+/**
+ * A clock with the machine's time and an offset. The offset only grows, so that a move never sets the time
+ * back.
+ */
 export interface MovedClock extends Clock {
   /** Sets the clock ahead of the machine's by this offset, unless it is further ahead already. */
   moveTo(offsetMs: number): void

@@ -3,13 +3,13 @@ interface RefusalRow {
   /** The name of the GraphQL type. */
   type: string
   message: string
-  /** True if the payment is recorded, as refused. Every other refusal writes nothing. */
+  /** True if the refused payment is recorded, as failed. Every other refusal of a payment records nothing. */
   isOnRecord?: true
 }
 
 /**
  * All refusals that a caller may get, each with its REST status, the name of its GraphQL type, and its usual
- * message. A refusal is expected; every other error is a bug, and callers do not see its message.
+ * message. Callers do not see the message of any other error: they get INTERNAL.
  */
 export const refusals = {
   INVALID_INPUT: {
@@ -200,7 +200,7 @@ export interface FieldProblem {
 export interface RefusalDetail {
   problems?: readonly FieldProblem[]
   requiredScopes?: readonly string[]
-  /** The name of the limit of the key or token, as in `limits`. */
+  /** The field of the API's `limits` of a key or token that refused the payment. */
   limit?: string
   existingTransaction?: { id: bigint; status: string }
   existingPayout?: { id: bigint; status: string }
@@ -209,7 +209,7 @@ export interface RefusalDetail {
   [more: string]: unknown
 }
 
-/** An expected refusal, with a sentence for the merchant and no internals. */
+/** An expected refusal. Its message is written for the caller and contains no internals. */
 export class DomainError extends Error {
   override readonly name = 'DomainError'
   readonly code: RefusalCode

@@ -8,11 +8,11 @@ export interface Exchanged {
   answer: { status: number; headers: Readonly<Record<string, string>> } | null
   /** The part of the answer's body that was read. */
   body: Buffer
-  /** Whether the body is whole, was cut at `maxBytes`, or broke off. */
+  /** Whether the body is whole, was cut at `maxBytes`, or did not arrive completely. */
   end: 'whole' | 'cut' | 'broken'
   /** The error that broke the exchange, or kept it from starting. */
   error?: unknown
-  /** The reason for which this side stopped the exchange early; null if it did not. */
+  /** The reason for which this side stopped the exchange; null if it did not, or only cut the body. */
   stoppedBy: 'deadline' | 'caller' | null
 }
 
@@ -34,8 +34,8 @@ export interface ExchangeBounds {
 const aborted = new DOMException('The exchange was stopped by this side', 'AbortError')
 
 /**
- * Makes one exchange. It is never repeated and follows no redirects. The answer comes by undici's `dispatch`,
- * because undici's `request` makes a stream of each body, which costs half as much processor time again.
+ * Makes one exchange. It is never repeated and follows no redirects. It uses undici's `dispatch`, because
+ * undici's `request` makes a stream of each body and so takes 50% more processor time.
  */
 export function exchangeOnce(
   dispatcher: Dispatcher,
@@ -126,7 +126,7 @@ export function retryAfterMs(headers: Readonly<Record<string, string>>, maxMs: n
   return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), maxMs)
 }
 
-/** Returns the step that kept a request from being sent: name resolution, TLS, or the connection. */
+/** Returns the step that failed before the request was sent: name resolution, TLS, or the connection. */
 export function notSentBy(error: unknown): 'dns' | 'tls' | 'connect' {
   const code = errorCode(error)
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'dns'

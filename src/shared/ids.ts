@@ -24,7 +24,9 @@ function readUpTo(max: bigint, type: string, id: string): bigint {
   return read > max ? -1n : read
 }
 
-/** Reads the row's id from a global id (`Batch:12` in base64); '' if the global id is of another type. */
+/**
+ * Reads the row's id from a global id (`Batch:12` in base64); '' if the text is no global id of this type.
+ */
 function rowOf(type: string, id: string): string {
   const name = Buffer.from(id, 'base64').toString()
   const isGlobalId = Buffer.from(name).toString('base64') === id

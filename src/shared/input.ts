@@ -5,10 +5,10 @@ import { currency } from './money.ts'
 import { parsePhone } from './phone.ts'
 import { providers } from './providers.ts'
 
-/** Length of a reference (see docs/design/rules.md#bounds). */
+/** The most characters of a reference (see docs/design/rules.md#bounds). */
 export const referenceLengthMax = 100
 
-/** Longest e-mail address that can be delivered to (RFC 5321). */
+/** The most characters of an e-mail address to which mail can be delivered (RFC 5321). */
 const emailLengthMax = 254
 
 /**
@@ -68,8 +68,8 @@ function fieldPath(parts: readonly PropertyKey[]): string {
 const required = 'is required'
 
 /**
- * Matches invisible characters and halves of characters. They are refused, because texts that look equal must
- * be equal, and because PostgreSQL cannot store half a character.
+ * Matches control characters, invisible characters and single surrogates (halves of a character). They are
+ * refused: texts that look equal must be equal, and PostgreSQL cannot store a single surrogate.
  */
 const hidden = /[\p{C}\p{Zl}\p{Zp}]/u
 
@@ -152,7 +152,7 @@ export const currencyField = z.literal(currency, { error: `must be ${currency}` 
 
 export const email = text({ max: emailLengthMax }).pipe(z.email('must be an e-mail address'))
 
-/** The schema of an address to which a browser can be sent. */
+/** The schema of a web address to which the page of an operator can send the customer's browser. */
 export const webAddress = text({ max: limits.urlLengthMax }).refine(
   (value) => URL.canParse(value) && ['http:', 'https:'].includes(new URL(value).protocol),
   'must be an http or https address',
@@ -178,7 +178,7 @@ export function wholeNumber(min: number, max: number) {
     .meta({ graphql: 'Int' })
 }
 
-/** The schema of an ISO 8601 time with its zone, or of a date. */
+/** The schema of an ISO 8601 time with its zone, or of a date, which means its first moment in UTC. */
 export const time = z
   .union([z.date(), z.iso.datetime({ offset: true }), z.iso.date()], {
     error: ({ input }) => (input === undefined || input === null ? required : 'must be an ISO 8601 time'),
@@ -191,12 +191,15 @@ export function laterMs<T extends Date | null | undefined>(asked: unknown, cut: 
   return cut && isBetween ? new Date(cut.getTime() + 1) : cut
 }
 
-/** Most objects and lists in a body over 100 kB. Choice: ten times the number in the largest batch. */
+/**
+ * Most objects and lists in a body larger than `limits.bodyMaxBytes`. Choice: ten times the number in the
+ * largest batch.
+ */
 const jsonOpeningsMax = 100_000
 
 /**
- * Finds a large body with so many objects and lists that parsing its JSON would delay all other requests.
- * Brackets inside texts count as well.
+ * Checks whether a large body has so many objects and lists that parsing its JSON would delay all other
+ * requests. Brackets inside texts count as well.
  * @returns the problem; null if there is none
  */
 export function intricacyProblem(body: Buffer): string | null {

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { text as textInput } from './input.ts'
 import { LruMap } from './lru-map.ts'
 
-/** Length of an entry of an address whitelist. */
+/** The most characters of an entry of an address whitelist. */
 const networkLengthMax = 64
 
 /** A function that tells whether an address is in a list of networks. `null` (unknown) is in none. */
@@ -19,16 +19,16 @@ export interface Network {
 
 /**
  * Returns the address from which a request comes, in canonical form; `null` if it is not known.
- * The function reads `X-Forwarded-For` from its end, and stops at the first address that is not a trusted
- * proxy: entries that a caller put in front stay unread. If a trusted proxy wrote an entry that is no
- * address, the caller is unknown: `null`.
+ * If the socket's address is a trusted proxy, the function reads `X-Forwarded-For` from its end, and stops at
+ * the first address that is not a trusted proxy: entries that a caller put in front stay unread. If a trusted
+ * proxy wrote an entry that is no address, the caller is unknown: `null`.
  */
 export function clientAddress(
   socketAddress: string | undefined,
   forwardedFor: string | readonly string[] | undefined,
   isTrusted: AddressMatcher,
 ): string | null {
-  // A link-local peer carries the name of our own network card behind a percent sign.
+  // The address of a link-local peer ends with a percent sign and the name of our network interface.
   let address = canonicalAddress(socketAddress?.split('%', 1)[0] ?? '')
   if (forwardedFor === undefined || !isTrusted(address)) return address
   const hops = String(forwardedFor)
@@ -96,7 +96,7 @@ export function canonicalEntry(entry: string): { entry: string } | { problem: st
   const kind = family === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6
   const start = canonicalAddress(kind.networkAddressFromCIDR(`${address}/${prefix}`).toString())
   const range = `${start}/${prefix}`
-  // The writer of 10.0.0.7/8 may have meant one address, and would let in sixteen million.
+  // A person who writes 10.0.0.7/8 may mean one address, and would allow 16 million addresses.
   return start === address ? { entry: range } : { problem: `must be ${range}, or one address of it` }
 }
 
@@ -117,7 +117,10 @@ export function isWithin(entry: string, ranges: readonly string[]): boolean {
   })
 }
 
-/** Returns the canonical spelling of an address: IPv6 short and in lower case; a mapped IPv4 as IPv4. */
+/**
+ * Returns the canonical spelling of an address: IPv6 short and in lower case, a mapped IPv4 as IPv4. Returns
+ * null if the text is no address.
+ */
 export function canonicalAddress(text: string): string | null {
   const version = text.includes('%') ? 0 : isIP(text)
   if (version === 0) return null
@@ -126,7 +129,10 @@ export function canonicalAddress(text: string): string | null {
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1] ?? address
 }
 
-/** Returns the addresses that one customer probably has: the address, or its IPv6 network of 64 bits. */
+/**
+ * Returns the block of addresses that one customer probably has, as a name for counting: an IPv4 address
+ * itself, the /64 network of an IPv6 address, `unknown` for null.
+ */
 export function addressBlock(address: string | null): string {
   if (!address?.includes(':')) return address ?? 'unknown'
   const [head = '', tail] = address.split('::')

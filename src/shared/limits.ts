@@ -3,25 +3,25 @@ const minute = 60 * second
 const hour = 60 * minute
 
 /**
- * The bounds that more than one file uses. A bound that one file uses stands in that file; a bound that a
- * test shortens is a field of an object there (`sendBounds`).
- * The unit is the last word of a name. The source stands in brackets: a heading of `src/docs/design`, or a
- * choice with its reason.
+ * Bounds of the service; other bounds stand in the only file that uses them. There, a bound that a test
+ * shortens is a field of an object (`sendBounds`).
+ * A unit is the last word of a name. A comment names the source of a bound: a heading of `src/docs/design`,
+ * or `Choice` with its reason.
  */
 export const limits = {
   /** Smallest collection (see docs/design/rules.md#bounds). */
   collectAmountMinXof: 100,
   /** Smallest disbursement: deposits, payouts, bulk pay (see docs/design/rules.md#bounds). */
   disburseAmountMinXof: 1_000,
-  /** Largest amount of one `/pay` or `/deposit` (see docs/design/rules.md#bounds). */
+  /** Largest collection, deposit or refund (see docs/design/rules.md#bounds). */
   amountMaxXof: 1_000_000,
 
-  /** Largest payout. Choice: the million bounds `/pay` and `/deposit`; a payout may go to a supplier. */
+  /** Largest payout. Choice: larger than a deposit, because a payout may pay a supplier. */
   payoutAmountMaxXof: 100_000_000,
   /** A payment or change not approved within this time is cancelled (see docs/design/rules.md#bounds). */
   approvalLifetimeMs: 7 * 24 * hour,
 
-  /** Largest gift to a sandbox merchant. Choice: a billion francs, so that sums stay exact in JSON. */
+  /** Largest amount of test money in one call. Choice: a billion francs, so that sums stay exact in JSON. */
   fundAmountMaxXof: 1_000_000_000,
 
   /** List pages (see docs/design/rules.md#bounds). */
@@ -29,7 +29,7 @@ export const limits = {
   pageSizeDefault: 20,
   /** Rows that an export reads at once. */
   exportPageRows: 1_000,
-  /** Choice: a deeper offset is a mistake or an attack; cursors reach everything. */
+  /** Most rows that a list can skip. Choice: more is a mistake or an attack; cursors reach every row. */
   offsetMax: 1_000_000_000,
 
   descriptionLengthMax: 255,
@@ -41,7 +41,7 @@ export const limits = {
   /** The last part of a payment link's address (see docs/design/rules.md#bounds). */
   linkSlugLengthMin: 3,
   linkSlugLengthMax: 64,
-  /** Pages of payment links that one address has open at once. Choice: many share an address. */
+  /** Payment pages that wait for an outcome at one address at once. Choice: many people share an address. */
   linkStreamsPerAddressMax: 300,
   urlLengthMax: 2_048,
 
@@ -55,7 +55,7 @@ export const limits = {
   sessionIdleMs: 1 * hour,
   /** Sessions of one member at once; a further sign-in ends the oldest session. */
   sessionsPerMemberMax: 20,
-  /** API keys that a merchant has at once. Choice. */
+  /** API keys that a merchant can have at once. Choice. */
   apiKeysMax: 500,
   /** Keys (merchants, tokens, addresses) of one rate limit that one process keeps in memory. */
   windowNamesMax: 20_000,
@@ -67,41 +67,43 @@ export const limits = {
   passwordLengthMax: 128,
   /** The number of failed sign-ins at which the merchant is notified. */
   signInAlertFailures: 10,
-  /** Failures of one address that cause no wait: many people may share an address. Choice: ten. */
+  /** Failed sign-ins from one address, over all accounts, that cause no wait there. Choice: ten. */
   signInAddressFailuresFree: 10,
   /**
-   * Failures at one account in a window, over all addresses. The bound applies at addresses from which the
-   * member never signed in: 2,400 guesses a day over any number of addresses. Choice.
+   * Failed sign-ins at one account in `signInAccountWindowMs`, over all addresses. The bound applies at
+   * addresses from which the member never signed in: at most 2,400 guesses a day there. Choice.
    */
   signInAccountFailuresMax: 100,
   signInAccountWindowMs: 1 * hour,
-  /** Wrong codes of the second factor after the right password, in a window of the same length. Choice. */
+  /** Wrong codes of the second factor after the right password, in `signInAccountWindowMs`. Choice. */
   secondFactorFailuresMax: 10,
-  /** Requests for a new password. Choice: so few that strangers cannot fill a mailbox with e-mails. */
+  /** Requests for a new password in `resetsWindowMs`. Choice: too few to fill a mailbox with e-mails. */
   resetsPerAccountMax: 3,
   resetsPerAddressMax: 20,
   resetsWindowMs: 1 * hour,
 
   /** Time after which an unconfirmed collection expires (see docs/design/rules.md#bounds). */
   collectionLifetimeMs: 24 * hour,
-  /** An operator's first answer to a collection must come within this time; later it is `unknown`. */
+  /** Time for an operator's first answer to a collection; without it the outcome is `unknown`. */
   collectDeadlineMs: 10 * second,
   operatorQueryDeadlineMs: 5 * second,
-  /** A payment without a first answer (the process died) is queried after this time. */
+  /**
+   * A payment is queried after this time if no first answer was recorded, for example as the process died.
+   */
   firstCheckMs: 12 * second,
   /** After its expiry a collection is queried once an hour, because its money may still arrive. */
   lateCheckMs: 1 * hour,
   /**
-   * A prompt that was not sent is sent again for this time; later the customer is gone. (see
+   * A collection that could not be sent is tried again for this time; later the customer has gone. (see
    * docs/design/requests.md#decisions)
    */
   resendForMs: 1 * minute,
 
   /** `POST /deposit` answers after this time, also without an outcome (see docs/design/rules.md#bounds). */
   depositWaitMs: 20 * second,
-  /** Time for an operator's first answer to a disbursement, if that answer is the outcome. */
+  /** Time for the answer of an operator that answers a disbursement with its outcome. */
   disburseSyncDeadlineMs: 18 * second,
-  /** Time in which an unsent payout is sent again. Choice: a day. */
+  /** Time for which an unsent payout, recipient or approved deposit is tried again. Choice: a day. */
   payoutUnsentForMs: 24 * hour,
   /** Recipients of a batch, and of one call (see docs/design/rules.md#bounds). */
   batchRecipientsMax: 10_000,
@@ -114,19 +116,19 @@ export const limits = {
   batchInFlightMax: 8,
 
   /**
-   * No second call for an operation starts within this time, in which the first may still arrive: the
-   * deadline of the call, and a late arrival.
+   * After a call that may have been sent, no second call for the operation starts within this time, because
+   * the first may still arrive. It covers the deadline of the call and a late arrival.
    */
   operatorFenceMs: 30 * second,
 
-  /** Bodies (see docs/design/rules.md#bounds). Choice: the largest `/pay` body is below 8 KiB. */
+  /** Body of most calls (see docs/design/rules.md#bounds). Choice: the largest `/pay` body is below 8 KiB. */
   bodyMaxBytes: 100 * 1_024,
   /** Body of a call with recipients (see docs/design/rules.md#bounds). */
   recipientsBodyMaxBytes: 5 * 1_024 * 1_024,
   jsonDepthMax: 20,
-  /** Fields of one object. */
+  /** Fields of one object in a JSON body. */
   jsonNamesMax: 10_000,
-  /** Files of recipients at once. Choice: two, because each stays in memory while it arrives. */
+  /** Files that a merchant can import at once. Choice: two, because each stays in memory while it arrives. */
   importsPerMerchantMax: 2,
   /**
    * Unpacked size of a workbook of recipients. Choice: ten times the size of the largest accepted workbook.
@@ -147,11 +149,14 @@ export const limits = {
   /** A connection without traffic for this time is closed. Choice: longer than any answer takes. */
   connectionIdleMs: 2 * minute,
 
-  /** Overload (see docs/design/architecture.md#overload-and-slow-clients). */
+  /**
+   * The `Retry-After` of a refusal for lack of room (see
+   * docs/design/architecture.md#overload-and-slow-clients).
+   */
   overloadRetryS: 1,
 
   /**
-   * Statements shared by concurrent money requests (see
+   * Most concurrent money requests that share one statement (see
    * docs/design/architecture.md#statements-that-are-shared).
    */
   batchSizeMax: 64,
@@ -167,16 +172,16 @@ export const limits = {
   subscriptionsPerTokenMax: 20,
   subscriptionsPerMerchantMax: 5_000,
   /**
-   * Kinds of subscriptions that a merchant has open at once: the service executes each kind once per event.
-   * Choice: a few applications, each with a few documents.
+   * Kinds of subscriptions (see `subscription.ts`) that a merchant can have open at once: the service
+   * executes each kind once per event. Choice: a few applications, each with a few documents.
    */
   subscriptionKindsPerMerchantMax: 32,
-  /** A reader that does not read for this time is disconnected; it can go on from its cursor. */
+  /** A client that reads nothing of a stream or a download for this time is disconnected. */
   streamStallMs: 30 * second,
   eventPageMax: 100,
   eventPollMs: 1 * second,
   webSocketPayloadMaxBytes: 64 * 1_024,
-  /** Sockets that have not shown a token, per address; with one, per token. */
+  /** WebSockets without a token, per address; after the token has come they count per token. */
   webSocketsPerAddressMax: 100,
   webSocketsPerTokenMax: 20,
 
@@ -199,7 +204,7 @@ export const limits = {
   /** Deliveries that a queue takes at once; up to this number may be sent and not yet recorded. */
   webhookTakeMax: 100,
 
-  /** SIGTERM to exit (see docs/design/rules.md#running). */
+  /** Time for running requests and jobs to end after SIGTERM (see docs/design/rules.md#running). */
   drainMs: 7 * second,
   /** Time for the remaining answers of operators; later answers are queried after the next start. */
   drainOperatorsMs: 1 * second,

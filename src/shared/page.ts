@@ -41,8 +41,9 @@ export interface PageConnection<Node> {
 }
 
 /**
- * Reads the paging arguments of a list with ids as cursors: 1 to 100 rows, from the beginning with `first`,
- * from the end with `last` or with `before` alone; `after` and `before` may come together.
+ * Reads the paging arguments of a list with ids as cursors: 1 to 100 rows, by default 20, from the beginning
+ * of the list; from its end with `last`, or with `before` without `first`. `after` and `before` may come
+ * together.
  * @throws DomainError INVALID_INPUT that names each wrong argument
  */
 export function readPage(args: PageArgs): PageBounds {

@@ -2,14 +2,14 @@ import metadata from 'libphonenumber-js/mobile/metadata'
 import { invariant } from './invariant.ts'
 
 /**
- * Matches the mobile numbers of Mali by the table of the library. Only its table is loaded: the general
- * parser costs as much as a payment, and its 92 modules cost 25 ms and 2 MB at every start.
+ * Matches the mobile numbers of Mali by the table of `libphonenumber-js`. Only its table is loaded: the
+ * general parser costs as much as a payment, and its 92 modules cost 25 ms and 2 MB at every start.
  */
 const mobile = new RegExp(`^(?:${mobilePattern()})$`)
 
 /**
  * Reads a Mali mobile number in any usual writing (`70 00 00 01`, `+223...`, `00223...`, `223...`).
- * A network prefix never decides: numbers are portable and new ranges appear.
+ * Any Mali mobile number passes for any operator, because customers keep their number when they change it.
  * @returns E.164 (`+22370000001`), or null when it is no Mali mobile number
  */
 export function parsePhone(text: string): string | null {

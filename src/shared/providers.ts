@@ -2,6 +2,6 @@
 export const providers = ['OperatorA', 'OperatorB', 'OperatorC', 'OperatorD'] as const
 export type Provider = (typeof providers)[number]
 
-/** The methods of a payout: the operators, and banks, which can be saved but not be paid yet. */
+/** The payment methods of a beneficiary. A bank account can be saved, but not paid yet. */
 export const payoutMethods = [...providers, 'BankTransfer'] as const
 export type PayoutMethod = (typeof payoutMethods)[number]

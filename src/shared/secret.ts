@@ -1,4 +1,4 @@
-/** A value that is never printed: logs, JSON and string templates show `[secret]`. `reveal()` returns it. */
+/** A value that logs, JSON and string templates show as `[secret]`. `reveal()` returns it. */
 export class Secret {
   readonly #value: string
 

@@ -1,6 +1,9 @@
 import { invariant } from './invariant.ts'
 
-/** The moves of a lifecycle: for each status its next statuses, with reasons. A status with none is final. */
+/**
+ * The moves of a lifecycle: for each status its next statuses, with reasons. A status without next statuses
+ * is final.
+ */
 export type Moves<S extends string> = { readonly [From in S]: { readonly [To in S]?: string } }
 
 /** The lifecycle of one kind of thing as data: which status may follow which, and why. */
