@@ -1,6 +1,6 @@
--- The account for which a credential may act: the credential still has this version, the account is active,
--- and its whitelist allows the address; else no row. The planner inlines the function into the calling
--- statement.
+-- The account for which a credential may act: the credential still has this version and is not revoked, the
+-- account is active, and its whitelist allows the address; else no row. The planner inlines the function into
+-- the calling statement.
 CREATE OR REPLACE FUNCTION account_of_caller(
   merchant int, credential int, credential_version int, address text
 ) RETURNS SETOF merchant LANGUAGE sql STABLE AS $$

@@ -32,7 +32,7 @@ export function mine(ctx: { actor: Actor | null }): { merchantId: number } {
   return { merchantId: actorOf(ctx).merchantId }
 }
 
-/** @throws DomainError UNAUTHENTICATED for an anonymous caller */
+/** Returns the signed-in caller. @throws DomainError UNAUTHENTICATED for an anonymous caller */
 export function actorOf(ctx: { actor: Actor | null }): Actor {
   if (!ctx.actor) throw new DomainError('UNAUTHENTICATED')
   return ctx.actor
@@ -45,7 +45,7 @@ export function nameOf({ memberId, apiKeyId }: Pick<Actor, 'memberId' | 'apiKeyI
 
 /** The caller as the statements that move money check it: by its key, its account and its address. */
 export interface AccountCaller extends Pick<Actor, 'merchantId' | 'apiKeyId' | 'apiKeyVersion'> {
-  /** The address in canonical form; null where it is not known: no whitelist allows that. */
+  /** The address in canonical form; null where it is not known: only an empty whitelist allows that. */
   clientAddress: string | null
 }
 

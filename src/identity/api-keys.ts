@@ -98,7 +98,8 @@ export async function createApiKey(
 }
 
 /**
- * Replaces both halves of a key. The old pair and every token made from it end when the transaction commits.
+ * Replaces both halves of a key. The old pair ends when the transaction commits; every token made from it
+ * ends within a second after that.
  * @throws DomainError NOT_FOUND where the merchant has no such key, or it was revoked
  */
 export async function regenerateApiKey(

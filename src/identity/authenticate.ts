@@ -213,8 +213,8 @@ interface FoundKey extends StoredSecret, KeyLimitSet {
 
 /**
  * Reads a key, always from the database: an old pair is refused from the moment when the new one is
- * committed. For an unknown key the function reads the oldest one instead and drops it. Finding no row would
- * take less time and so reveal which keys exist (`npm run auth-timing`).
+ * committed. For an unknown key the function reads the oldest key, and still returns null. Finding no row
+ * would take less time and so reveal which keys exist (`npm run auth-timing`).
  */
 async function findKey(pool: pg.Pool, key: string): Promise<FoundKey | null> {
   const { rows } = await pool.query<FoundKey & { isKnown: boolean }>({
@@ -268,7 +268,8 @@ const recordLastUse = sqlFunction('record_last_use', {
 })
 
 /**
- * Records when and from where each credential was last used: once a minute, without making the request wait.
+ * Records when and from where each credential was last used: at most once a minute, without making the
+ * request wait.
  */
 export class LastUses {
   readonly #pool: pg.Pool

@@ -16,13 +16,13 @@ const blockedAlertsPerMerchantMax = 10
 
 /**
  * Emits a `security_alert` (`ip_blocked`) when a caller with a valid credential came from an address that the
- * whitelist does not contain. Each address gets one alert in a window; of many addresses only the first do.
- * The refused request does not wait for it.
+ * account's whitelist or the key's limits do not allow. In a window a merchant gets one alert about an
+ * address, and alerts about ten addresses. The refused request does not wait for the alert.
  */
 export class BlockedAddresses {
   readonly #pool: pg.Pool
   readonly #log: Log
-  /** The addresses that this process has reported: they need no look into the database. */
+  /** The addresses that this process has reported: for these it sends no statement to the database. */
   readonly #reportedAt = new LruMap<string, number>(limits.windowNamesMax)
 
   constructor(pool: pg.Pool, log: Log) {

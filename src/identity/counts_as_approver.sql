@@ -1,5 +1,5 @@
--- Whether an approval by a member counts at the given moment: the member may approve, and has been an
--- approver for 24 hours.
+-- Whether an approval by a member counts at the given moment: the member is active, has a role that approves,
+-- and has been an approver for at least 24 hours.
 CREATE OR REPLACE FUNCTION counts_as_approver(team_member, at timestamptz) RETURNS boolean
   LANGUAGE sql STABLE AS $$
   SELECT $1.status = 'active' AND role_approves($1.role)

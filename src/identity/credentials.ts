@@ -198,7 +198,9 @@ export interface CredentialState {
 interface KeyState extends CredentialState {
   merchantId: number
   version: number
-  /** True also where the credential has expired, or its session was idle for too long. */
+  /**
+   * True also where the credential has expired, or a session's member is not active or was idle for too long.
+   */
   isRevoked: boolean
   isMerchantActive: boolean
 }
@@ -249,7 +251,7 @@ async function loadStates(pool: pg.Pool, apiKeyIds: number[]): Promise<Map<numbe
     values: [apiKeyIds, limits.sessionIdleMs],
   }
   const { rows } = await pool.query<KeyState & { id: number }>(query).catch((error: Error) => {
-    // The query only reads: nothing was written, so that the caller may try again.
+    // The query only reads: nothing was written, so the caller may try again.
     const isLate = error.message === 'Query read timeout'
     throw isLate ? new DomainError('OVERLOADED', undefined, { retryAfterS: limits.overloadRetryS }) : error
   })

@@ -33,7 +33,7 @@ export function dailyLimitOf(actor: {
 }
 
 /**
- * Waits for the statement of a payment that uses a daily limit.
+ * Waits for the statement of a payment, and turns its error about the daily limit into a refusal.
  * @throws DomainError LIMIT_EXCEEDED, and every error of the statement
  */
 export async function withinDailyLimit<T>(statement: Promise<T>): Promise<T> {

@@ -15,7 +15,7 @@ export function encrypt(key: KeyObject, plain: Uint8Array, aad: string): Buffer 
   return Buffer.concat([nonce, cipher.getAuthTag(), encrypted])
 }
 
-/** @throws Error where the value was altered, moved to another row, or encrypted under another key */
+/** Decrypts a value. @throws Error where it was altered, moved to another row, or has another key */
 export function decrypt(key: KeyObject, encrypted: Uint8Array, aad: string): Buffer {
   const nonce = encrypted.subarray(0, nonceBytes)
   const tag = encrypted.subarray(nonceBytes, nonceBytes + tagBytes)

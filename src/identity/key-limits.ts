@@ -18,7 +18,7 @@ const keyLimitAddressesMax = 20
  * narrower limits.
  */
 export interface KeyLimitSet {
-  /** The most that one deposit, refund or payout may have, in whole XOF. */
+  /** The largest amount of one deposit, refund or payout, in whole XOF. */
   maxPerPayment: Xof | null
   /**
    * The maximum sum of all deposits, refunds and payouts in one UTC day of the service's clock, in whole XOF.
@@ -39,7 +39,8 @@ const amount = z
   .refine((value) => value >= 1 && value <= keyLimitMaxXof, whole)
 
 /**
- * The input `limits` of a caller. A field that is left out becomes null; where all are null, so is the whole.
+ * The input `limits` of a caller. A field that is left out becomes null; the result is null if all fields
+ * are.
  */
 export const keyLimitsInput = z
   .object(
@@ -106,8 +107,8 @@ export function narrow(key: KeyLimitSet, options: KeyLimitSet | null): KeyLimitS
 
 /**
  * Checks a payment against the limits of its caller, except the daily one, which is checked where the money
- * is set aside (`DailyLimit`). It runs after the fields were checked, because it uses them, and before
- * references are.
+ * is set aside (`DailyLimit`). Call it after the fields were checked, because it uses them, and before the
+ * reference is looked up.
  * @param payment.amount the amount of money out; null where money comes in
  * @throws DomainError LIMIT_EXCEEDED
  */

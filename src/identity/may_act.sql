@@ -1,4 +1,5 @@
--- Whether a credential may still act. It takes the lock for which a statement that ends access waits.
+-- Whether a credential may still act. It takes the lock for which a statement that ends access waits. An
+-- empty `address` is not checked.
 CREATE OR REPLACE FUNCTION may_act(merchant int, credential int, credential_version int, address text
   DEFAULT '')
 RETURNS boolean LANGUAGE plpgsql SET search_path = public, pg_temp AS $$

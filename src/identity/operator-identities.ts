@@ -1,10 +1,7 @@
 import { createHmac } from 'node:crypto'
 import type { MasterSecret } from './secrets.ts'
 
-/**
- * The kind of a request to an operator. Collections and deposits share their references; payouts have their
- * own.
- */
+/** The kind of operation. A deposit cannot have the reference of a collection; a payout can. */
 export type IdentityKind = 'collect' | 'disburse' | 'payout' | 'recipients'
 
 /**

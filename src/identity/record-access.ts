@@ -1,6 +1,6 @@
 import { sqlFunction, sqlType } from '../database/sql-function.ts'
 
-/** Emits an event of this type and with these data about a change or use of the access to the account. */
+/** Emits an event about the access to a merchant's account. `kind` is its type, `what` its data. */
 export const recordAccess = sqlFunction('record_access', {
   takes: {
     merchant: 'int',

@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION record_access(merchant int, kind text, what jsonb) RE
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
   IF kind <> ALL (ARRAY['team_login', 'api_key_created', 'security_alert']) THEN
-    RAISE EXCEPTION '% tells of no access', kind USING ERRCODE = 'insufficient_privilege';
+    RAISE EXCEPTION '% is no event about access', kind USING ERRCODE = 'insufficient_privilege';
   END IF;
   INSERT INTO event (merchant_id, type, data, created_at) VALUES (merchant, kind, what, service_now());
 END $$;

@@ -1,4 +1,5 @@
--- Records that a credential was replaced or ended: nodes keep a copy of the record outside of the database.
+-- Records that a credential was replaced or ended: nodes keep a copy of the record outside of the database,
+-- to notice it after a restore.
 CREATE OR REPLACE FUNCTION record_credential_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

@@ -6,7 +6,7 @@ interface RoleRow {
   readsOnly: boolean
   /** Whether a member of the role may approve payments and changes; `role_approves` says the same in SQL. */
   approves: boolean
-  /** The roles whose members it may invite, change and remove, with the scope `team`. */
+  /** The roles whose members a member of this role may invite, change and remove, with the scope `team`. */
   manages: readonly RoleName[]
 }
 
@@ -24,7 +24,7 @@ const money: readonly Scope[] = [
 
 /**
  * The rights of each role, the highest first (see docs/design/rules.md#people). They are read at every
- * request of a person: no token carries more than the role has at that moment.
+ * request of a person: the scopes in the person's token give no right.
  */
 export const roles = {
   owner: { scopes, readsOnly: false, approves: true, manages: ['owner', 'admin', 'finance', 'viewer'] },

@@ -14,9 +14,9 @@ import { invariant } from '../shared/invariant.ts'
 import { Secret } from '../shared/secret.ts'
 
 /**
- * The one secret of an installation. Every other key is derived from it (HKDF-SHA-256, one purpose each), so
- * that only one secret must be kept safe. The database alone is not enough to guess secrets or to sign
- * tokens.
+ * The one secret of an installation. Other keys are derived from it (HKDF-SHA-256, one purpose each), and
+ * signing keys are encrypted under one of them, so that only one secret must be kept safe. The database alone
+ * is not enough to guess secrets or to sign tokens.
  */
 export class MasterSecret {
   readonly #root: KeyObject
@@ -28,8 +28,8 @@ export class MasterSecret {
   }
 
   /**
-   * Returns the pepper with this id: the key under which API secrets are hashed. Each stored hash keeps the
-   * id of its pepper.
+   * Returns the pepper with this id: the key under which API secrets, members' tokens and recovery codes are
+   * hashed. The stored hash of an API secret keeps the id of its pepper.
    */
   pepper(id: number): KeyObject {
     return createSecretKey(this.#derive(`api-secret-pepper:${id}`))
@@ -143,8 +143,8 @@ export function isApiSecret(text: string): boolean {
 }
 
 /**
- * Returns the stored form of a secret: its HMAC-SHA-256, 32 bytes. Choice: no slow hash. Against 256 random
- * bits a slow hash adds nothing, and it would let any caller keep the service busy.
+ * Returns the stored form of a secret: its HMAC-SHA-256, 32 bytes. Choice: no slow hash. For the 256 random
+ * bits of an API secret it adds nothing, and any caller could keep the service busy with it.
  */
 export function hashSecret(secret: string, pepper: KeyObject): Buffer {
   return createHmac('sha256', pepper).update(secret).digest()
@@ -177,8 +177,8 @@ async function readIfThere(path: string): Promise<string | null> {
 }
 
 /**
- * Makes the file of the secret. It is written whole beside its final name and then linked to it: a process
- * that comes second finds the whole file of the first.
+ * Makes the file of the secret. The file is written under a temporary name and then linked to its final name:
+ * a process that comes second finds the whole file of the first.
  */
 async function makeSecretFile(dataDir: string, path: string): Promise<string> {
   await mkdir(dataDir, { recursive: true })

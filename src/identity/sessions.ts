@@ -44,7 +44,7 @@ export async function openSession(
   return id
 }
 
-/** Whether a member who has signed in before is new at this address, as far as sessions remember. */
+/** True if the member has earlier sessions, and none of them was last used from this address. */
 export async function isNewAddress(
   tx: pg.PoolClient,
   memberId: number,

@@ -162,8 +162,8 @@ async function verify(keys: SigningKeys, token: string): Promise<Actor> {
 }
 
 /**
- * Verifies a token with one algorithm and with keys of the own table only: a token's `jwk`, `jku` or `x5u` is
- * never read.
+ * Verifies a token with one algorithm, and only with the keys in our database: a token's `jwk`, `jku` or
+ * `x5u` is never read.
  */
 async function verifiedPayload(keys: SigningKeys, token: string): Promise<unknown> {
   const keyOf = async ({ kid }: { kid?: string }): Promise<KeyObject> => {
@@ -178,7 +178,7 @@ async function verifiedPayload(keys: SigningKeys, token: string): Promise<unknow
       issuer,
       audience,
       clockTolerance: toleranceS,
-      // Refuses also a token from the future, and one with a longer lifetime than the service grants.
+      // Refuses also a token from the future, and one that was issued before the longest lifetime.
       maxTokenAge: limits.tokenHoursMax * 3_600,
     })
     return payload

@@ -9,13 +9,16 @@ const loopDelayMaxMs = 100
 /** The delay of the database that is too long. Choice: a fifth of the second that a client waits. */
 const databaseDelayMaxMs = 200
 
-/** The slots that always stay. Choice: dashboards may use a fifth of them, which is 32 waiting clients. */
+/**
+ * The slots that stay while the service is late, or all if it has fewer. Choice: dashboards may use a fifth
+ * of them, which is 32 waiting clients.
+ */
 const slotsMin = 160
 
 /** The priority of a request while there are not enough slots for all. */
 export type Priority = 'money' | 'status' | 'read' | 'dashboard'
 
-/** The share of the slots up to which requests of a priority are admitted; all taken slots count. */
+/** A request is admitted while less than this share of the slots is taken, by requests of any priority. */
 const shares: Readonly<Record<Priority, number>> = { money: 1, status: 0.6, read: 0.4, dashboard: 0.2 }
 
 /**
@@ -86,7 +89,10 @@ function overloaded(): DomainError {
   return new DomainError('OVERLOADED', undefined, { retryAfterS: limits.overloadRetryS })
 }
 
-/** Computes the number of slots: a fifth fewer than are taken while late, otherwise a twentieth more. */
+/**
+ * Computes the next number of slots, from `fewest` to `most`: while the service is late, a fifth fewer than
+ * are taken; otherwise a twentieth more than before.
+ */
 export function nextSlots(now: {
   slots: number
   taken: number

@@ -13,12 +13,12 @@ export interface BackoffPolicy {
   windowMs: number
 }
 
-/** The caller that tries to sign in; account and address have the form in which the database keeps them. */
+/** The names under which a try to sign in is counted. */
 interface Trier {
   account: string
-  /** The account at this address. */
+  /** A hash of the account and the address. */
   here: string
-  /** The address over all accounts. */
+  /** The block of addresses (`addressBlock`), over all accounts. */
   block: string
 }
 

@@ -19,7 +19,7 @@ export interface LimitedCaller {
  * @see docs/design/rules.md#limits
  */
 export interface RequestLimits {
-  /** Counts a request, and adds to its answer how many more may come. @throws DomainError RATE_LIMITED */
+  /** Counts a request, and adds the limits to the headers of the answer. @throws DomainError RATE_LIMITED */
   takeTurn(caller: LimitedCaller, kind: Kind, route: string): Promise<void>
   /** Does the same for the public pages of payment links. @throws DomainError RATE_LIMITED */
   takePage(caller: LimitedCaller, kind: 'view' | 'form'): Promise<void>
@@ -27,9 +27,12 @@ export interface RequestLimits {
   takeAccessChange(caller: LimitedCaller): Promise<void>
   /** Counts a request for money that a payment link makes. @throws DomainError RATE_LIMITED */
   takePrompt(linkId: number): Promise<void>
-  /** Adds the limits to the answer of a request that was refused for another reason, and counts nothing. */
+  /** Adds the limits to the headers of a request that was refused for another reason. Counts nothing. */
   setTurnHeaders(caller: LimitedCaller, kind: Kind, route: string): void
-  /** Counts the objects that a GraphQL operation may give. @returns the limit with the least remaining */
+  /**
+   * Counts the objects that a GraphQL operation may give.
+   * @returns the limit that refused, or else the one with the least remaining
+   */
   takeObjects(caller: LimitedCaller, objects: number): Promise<RateLimitState>
 }
 
@@ -44,8 +47,8 @@ type Counted = Kind | 'objects'
 export const linkFactors = { views: 100, forms: 5, prompts: 10 } as const
 
 /**
- * The limit of changes of the access to an account: one a second on average, and up to 60 at once. Each
- * change makes the merchant's payments wait for it. Choice.
+ * The limit of changes of the access to an account: 60 a minute. Choice: each change makes the merchant's
+ * payments wait.
  */
 export const accessPace = { max: 60, windowS: 60 } as const
 
@@ -74,7 +77,9 @@ export function createRequestLimits(
   const prompts = times('prompts', linkFactors.prompts)
   const accessChanges = new SharedWindow({ name: 'access-changes', ...accessPace }, store)
 
-  /** Returns the windows to count in. The token comes first: if it is refused, its merchant loses nothing. */
+  /**
+   * Returns the windows to count in. The token's comes first: if it is full, the merchant's counts nothing.
+   */
   function keysOf({ actor, clientAddress }: LimitedCaller, kind: Counted, route: string) {
     const { whole, token } = limiters[kind]
     if (actor) return [[token, actor.tokenId] as const, [whole, `merchant ${actor.merchantId}`] as const]

@@ -20,7 +20,7 @@ const insertAddress = sqlFunction('remember_sign_in_address', {
 
 /** One try to sign in. It counts as a failure until it succeeds. */
 export interface Try {
-  /** Whether the merchant is notified of this failure. */
+  /** Whether the merchant must be notified if this try fails. */
   mustAlert: boolean
   /**
    * Counts a try of the second factor as a failure, after the password was right and before the code is
@@ -46,7 +46,8 @@ export interface Try {
  *   share an address;
  * - of the account over all addresses: a number in an hour.
  * An address from which the account signed in before waits for the first count alone, so that strangers
- * cannot lock the member out there. If many tries come at once from one address, one of them passes.
+ * cannot lock the member out there. If many tries come at once from one address, one of them is checked, and
+ * the others are refused.
  * @param account the e-mail address that is tried, whether there is such an account or not
  * @throws DomainError RATE_LIMITED, with the seconds to wait; then nothing is counted
  */

@@ -2,7 +2,7 @@
 export interface Slot {
   key: string
   max: number
-  /** The owner of the bound, for messages: `token`, `merchant`, or the name of a setting. */
+  /** The owner of the bound, for messages: for example `token`, `merchant`, or the name of a setting. */
   whose: string
 }
 
@@ -14,7 +14,7 @@ export function fullSlot(taken: ReadonlyMap<string, number>, slots: readonly Slo
 /**
  * Takes a slot under each of these names, or none at all.
  * @param taken how many are taken, by name
- * @returns a function that gives the slots back, once; or the slot that is not free
+ * @returns a function that gives the slots back, once; or the first slot that is not free
  */
 export function takeSlots(taken: Map<string, number>, slots: readonly Slot[]): (() => void) | Slot {
   const full = fullSlot(taken, slots)

@@ -1,9 +1,8 @@
--- Uses a part of the amount that a key with a daily limit, and a token with a lower one, may still send on
--- this UTC day. If too little is left, it raises an error, which undoes the whole statement. The statement
--- that reserves the money calls it after the payment was created: so a repeated reference is still refused as
--- a duplicate, and keys without limits never call it. The caller has locked the balance of the key's
--- merchant, and all rows of a key are of one merchant: no caller waits for another here. @returns what is
--- left
+-- Counts an amount against the daily limit of a key, and also against the token's limit if that is lower or
+-- the key has none. The day is a UTC day. If too little is left, it raises an error, which undoes the whole
+-- statement. Callers create the payment first, so that a repeated reference is refused as a duplicate. They
+-- have locked the balance of the merchant, to whom all rows of the key belong: so none waits for another
+-- here. @returns the least amount that is left
 CREATE OR REPLACE FUNCTION take_daily_limit(caller daily_limit, asked bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$

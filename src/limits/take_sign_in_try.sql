@@ -28,7 +28,7 @@ BEGIN
     RETURN QUERY SELECT known, 0, 0, ceil(waits_ms)::int;
     RETURN;
   END IF;
-  -- The n-th failure that is not free makes the next try wait 2^(n-1) seconds.
+  -- The n-th failure that is not free makes the next try wait 2^(n-1) seconds, at most `longest_ms`.
   UPDATE sign_in_wait w SET failures = next.n,
     until = at + interval '1 millisecond'
       * CASE WHEN next.n > next.free THEN least(longest_ms,

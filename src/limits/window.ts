@@ -48,9 +48,9 @@ export async function takeHit(
   name: string,
   policy: RateLimitPolicy,
 ): Promise<RateLimitState> {
-  invariant(policy.max >= 1, 'a rate limit lets something through')
+  invariant(policy.max >= 1, 'a rate limit allows at least one hit')
   const [row] = await insertHit(pool, { counted: name, most: policy.max, windowMs: policy.windowMs })
-  invariant(row, 'an upsert returns its row')
+  invariant(row, '`take_hit` returns one row')
   return {
     allowed: row.allowed,
     limit: policy.max,
@@ -118,9 +118,10 @@ export type WindowStore = (statement: pg.QueryConfig) => Promise<pg.QueryResult>
 
 /**
  * The points of each key over all nodes. rate-limiter-flexible counts them in the database. While the
- * database does not answer, this process counts alone: a limit is no reason to be down.
+ * database does not answer, this process counts alone, so that requests need not wait for it.
  * Uses of a key at the same time share one statement. A busy key gets points in advance, as many as it used
- * before, but at most a tenth of all; so further uses need no statement. Unused points end with the window.
+ * in this window or the last one, but at most a tenth of all; so further uses need no statement. Unused
+ * points end with the window.
  */
 export class SharedWindow {
   readonly policy: WindowPolicy
@@ -181,7 +182,8 @@ export class SharedWindow {
     const asked = share.wanted - share.free + advance
     try {
       const consumed = await this.#limiter.consume(key, asked).catch(refusalOf)
-      // The store counts a refused amount too: its part below the limit is given out here, and nowhere else.
+      // The store counts an amount even if it refuses it. No other process can use its part below the limit,
+      // so this process gives that part out.
       const beyond = Math.max(0, consumed.consumedPoints - this.policy.max)
       share.free = this.#freeOf(share) + Math.max(0, asked - beyond)
       share.left = consumed.remainingPoints
@@ -230,7 +232,7 @@ interface Share {
 }
 
 function refusalOf(refusal: unknown): RateLimiterRes {
-  invariant(refusal instanceof RateLimiterRes, 'a limiter that is insured does not fail')
+  invariant(refusal instanceof RateLimiterRes, 'the limiter counts alone where the database fails')
   return refusal
 }
 
@@ -239,7 +241,7 @@ export function openWindowStore(pool: Pick<pg.Pool, 'query'>, log: Log): WindowS
   let isAlone = false
   return async (statement) => {
     try {
-      // The library subtracts from an `int8`, which arrives as bigint in our pools.
+      // The library subtracts from an `int8`. Our pools read it as bigint, so use the parsers of `pg`.
       const result = await pool.query({ ...statement, types: pg.types })
       isAlone = false
       return result
