@@ -49,23 +49,23 @@ export interface AccessPlan {
   demands: readonly Demand[]
   /** The number of mutations that move money. */
   payments: number
-  /** Whether it changes anything besides the caller's own way of signing in. */
+  /** Whether the operation changes anything besides the caller's own way of signing in. */
   changes: boolean
-  /** Whether its answer may show a secret: a field that is marked `isSecret`. */
+  /** Whether the answer may show a secret: a field that is marked `isSecret`. */
   showsSecret: boolean
-  /** The names of the root fields that it runs; a field that runs twice is listed twice. */
+  /** The names of the root fields that the operation runs; a field that runs twice is listed twice. */
   rootFields: readonly string[]
-  /** Whether it asks for the schema itself. */
+  /** Whether the operation asks for the schema itself (introspection). */
   readsSchema: boolean
-  /** Whether it has a field whose value depends on the calling person (`perPerson`). */
+  /** Whether the operation has a field whose value depends on the calling person (`perPerson`). */
   perPerson: boolean
 }
 
 const plans = new WeakMap<DocumentNode, Map<string, AccessPlan>>()
 
 /**
- * Computes the demands of an operation of a valid document, once per document: for each field the rule of the
- * field, of its parent type and of its own type.
+ * Computes the demands of an operation of a valid document, once per operation: for each field the rule of
+ * the field, of its parent type and of its own type.
  * @throws GraphQLError COST_EXCEEDED where the document unfolds into too many fields
  */
 export function accessPlan(
@@ -244,7 +244,7 @@ function isPerPerson(schema: GraphQLSchema, parent: GraphQLCompositeType, name: 
   return types.some((type) => type.getFields()[name]?.extensions['perPerson'] === true)
 }
 
-/** True if a mutation is more than a change of the own way of signing in, and is not open to the public. */
+/** True unless a mutation is public, or changes only the person's own way of signing in. */
 export function isChange(extensions: Readonly<Record<string, unknown>>): boolean {
   return extensions['accessRule'] !== 'public' && extensions['ownAccount'] !== true
 }

@@ -5,7 +5,7 @@ const graphqlAnswerMaxBytes = 2 * 1_024 * 1_024
 
 /**
  * Refuses an answer that is too large to send; it stops counting at the bound. It counts characters, not
- * bytes: texts with other than ASCII characters become somewhat larger.
+ * bytes: an answer with other than ASCII characters may have more bytes.
  * @throws GraphQLError COST_EXCEEDED
  */
 export function checkAnswer(data: unknown): void {

@@ -67,7 +67,7 @@ export function joinChannel<T>(
  * Sends a stream to its reader. The readers of a channel that have all its events share the work: each event
  * is executed once, and its frame goes to all of them. A reader that is behind executes events alone until it
  * has caught up. For a reader that stalls, nothing waits in memory except the bytes in its connection: the
- * reader falls behind, reads the log again when there is room, and is cut off after `stallMs`.
+ * reader falls behind, reads the log again when there is room, and is cut off after `stallMs` without room.
  * @throws the error with which `stream` or its log ended
  */
 export async function deliver<T>(
@@ -95,7 +95,7 @@ export async function deliver<T>(
 interface Channel<T = unknown> {
   /** Adds a reader until its signal aborts. The last reader that leaves closes the channel. */
   enter(signal: AbortSignal): void
-  /** The position of the last event that was sent to all readers. */
+  /** The position of the last event that the channel has sent, or has skipped as unwanted. */
   cursor(): bigint
   /**
    * Sends new events to a reader.

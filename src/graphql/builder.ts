@@ -47,9 +47,7 @@ const relayDescriptions = {
   lastArgOptions: { description: 'Page size from the end of the list, 1 to 100.' },
 } as const
 
-/**
- * The builder with which the resources write their schemas: the code-first schema is the core of the domain.
- */
+/** The builder with which the resources define the GraphQL schema in code. */
 export const builder = new SchemaBuilder<SchemaTypes>({
   plugins: ['scopes', ErrorsPlugin, 'results', 'idempotency', RelayPlugin, PrismaPlugin],
   defaultFieldNullability: false,

@@ -34,9 +34,8 @@ export interface Prepared {
 }
 
 /**
- * Prepares an operation of the service.
- * @throws Error where the text is no valid document of the schema, lacks the operation, or needs more than
- *   can be compiled
+ * Prepares an operation of a document that `checkDocument` has checked.
+ * @throws Error where the document lacks the operation, or the operation needs more than can be compiled
  */
 export function prepare(schema: GraphQLSchema, document: DocumentNode, operationName: string): Prepared {
   return {
@@ -55,7 +54,7 @@ export function checkDocument(schema: GraphQLSchema, document: DocumentNode): Do
 /**
  * Runs a prepared operation in this process, without HTTP; access is checked before any of it runs.
  * @returns the value of its root field
- * @throws GraphQLError the first error of any field, as it was thrown: the handler that answers masks it
+ * @throws GraphQLError the first error of any field, not masked: the handler that answers masks it
  */
 export function execute({ plan, run }: Prepared, variables: object, ctx: Context): Promise<unknown> {
   checkAccess(plan, ctx.actor, variables as Record<string, unknown>)
@@ -63,7 +62,7 @@ export function execute({ plan, run }: Prepared, variables: object, ctx: Context
 }
 
 /**
- * A compiled operation: runs it.
+ * A function that runs a compiled operation.
  * @returns the value of its root field
  * @throws GraphQLError the first error of any field, with its path
  */
@@ -92,8 +91,8 @@ interface CompileContext {
 /**
  * Compiles an operation once, so that running it only calls its resolvers: the fields, their arguments and
  * the way to write their values are looked up here. It uses the same resolvers, arguments and types as
- * general execution, but supports only a part of it: one root field, no directives, and the error of any
- * field is the error of the whole.
+ * general execution, but supports only a part of it: one root field, no directives, and an error of any field
+ * fails the whole operation.
  * @throws Error where the operation needs more than that
  */
 export function compile(schema: GraphQLSchema, document: DocumentNode, operationName: string): Compiled {
@@ -160,10 +159,10 @@ function compileField(
   nodes: readonly FieldNode[],
 ): Field {
   const [node] = nodes
-  invariant(node, 'a field is asked for somewhere')
+  invariant(node, 'a collected field has a node')
   if (node.name.value === '__typename') return () => parent.name
   const field = parent.getFields()[node.name.value]
-  invariant(field, 'a valid document asks for fields that there are')
+  invariant(field, 'a valid document asks only for fields that exist')
   const resolve = field.resolve ?? defaultFieldResolver
   const complete = compileValue(context, field.type, nodes)
   const constant = {
@@ -230,7 +229,7 @@ function compileNullable(
     }
   }
   if (isAbstractType(type)) return compileAbstract(context, type, nodes)
-  invariant(isObjectType(type), 'a type that fields give')
+  invariant(isObjectType(type), 'the type of a field is a leaf, a list, abstract or an object')
   return compileObject(context, type, nodes)
 }
 

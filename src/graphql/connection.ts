@@ -48,7 +48,7 @@ export function lazyConnection<Node>(
 /** The description of a list's argument `offset`. */
 export const offsetWords = 'Number of rows to skip. Cursors are faster on long lists. Default: 0.'
 
-/** Makes the types of a list in which a client pages by cursors: `<name>PageConnection` and `<name>Edge`. */
+/** Makes the types of a list in which a client pages by cursors: `<name>Connection` and `<name>Edge`. */
 export function connectionType<Type extends OutputType<Types>>(
   type: Type,
   name: string,
@@ -57,7 +57,7 @@ export function connectionType<Type extends OutputType<Types>>(
   return builder.connectionObject({ type, name: `${name}Connection`, description }, { name: `${name}Edge` })
 }
 
-/** Makes the same types with `totalCount`. */
+/** Makes the types as `connectionType` does, with `totalCount`. */
 export function countedConnectionType<Type extends OutputType<Types>>(
   type: Type,
   name: string,
@@ -151,7 +151,7 @@ export function relatedConnection<Row extends { id: bigint }>(args: PageArgs, ro
   return connect(readPage(args), rows.map(edgeOf))
 }
 
-/** Names the paths at which a page shows its nodes, as Pothos needs them for relations. */
+/** Returns the paths at which a page shows its nodes, in the form that Pothos needs for relations. */
 export const nodesOf = (type: string) =>
   ({ getType: () => type, paths: [[{ name: 'nodes' }], [{ name: 'edges' }, { name: 'node' }]] }) as never
 

@@ -12,9 +12,9 @@ declare global {
 }
 
 /**
- * Records the outcome of a mutation that was sent under an `Idempotency-Key`. A refusal, thrown or returned,
- * wrote nothing, unless its row in `shared/errors.ts` says that it is on record. After any other error the
- * outcome is unknown.
+ * The plugin that records the outcome of a mutation that was sent under an `Idempotency-Key`. A refusal,
+ * thrown or returned, wrote nothing, unless its row in `shared/errors.ts` says that it is on record. After
+ * any other error the outcome is unknown.
  */
 export class IdempotencyPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override wrapResolve(

@@ -39,8 +39,8 @@ const graphqlMessageMax = 500
 const graphqlMutationDeadlineMs = 30_000
 
 /**
- * The subscriptions that a token may open: 40 in 8 seconds. Choice: a client may have 20 subscriptions and
- * can open all of them twice.
+ * The subscriptions that a token may open in one process: 40 in 8 seconds. Choice: a client may have 20
+ * subscriptions and can open all of them twice.
  */
 const subscriptionOpenings = { name: 'subscriptions', max: 40, windowS: 8 } as const
 
@@ -120,7 +120,7 @@ export function createOperations(
         const plan = accessPlan(schema, document, operationName)
         await enter(ctx, {
           room: skip('an operation that runs takes its slot, or looks for room, at once'),
-          caller: skip('the door signed the caller in before it read the document'),
+          caller: skip('the caller was signed in before the document was read'),
           right: mayAsk((actor) => {
             checkAccess(plan, actor, variableValues)
             if (plan.readsSchema && !maySeeSchema(ctx)) throw schemaHidden()

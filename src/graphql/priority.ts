@@ -5,8 +5,8 @@ import type { AccessPlan } from './access-plan.ts'
 const dashboardCostMin = 100
 
 /**
- * Returns the priority of an operation: money first; then operations for which customers and clients wait,
- * public fields and other writes; then reads, the large ones last.
+ * Returns the priority of an operation: money first; then operations with only public fields, for which
+ * customers wait, and other writes; then reads, the large ones last.
  */
 export function priorityOf(plan: AccessPlan, kind: string, cost: number): Priority {
   if (plan.payments > 0) return 'money'

@@ -29,8 +29,8 @@ const graphqlRootAliasesMax = 20
 const graphqlDirectivesMax = 20
 
 /**
- * The largest depth of a query of the schema itself: tools need 13 levels, for types of types. Validation
- * refuses lists nested in lists.
+ * The largest depth of a query of the schema itself (introspection): tools need 13 levels. Validation refuses
+ * lists nested in lists.
  */
 const graphqlIntrospectionDepthMax = 20
 

@@ -2,7 +2,7 @@ import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql'
 import { DateTimeISOResolver } from 'graphql-scalars'
 import { laterMs } from '../shared/input.ts'
 
-/** An amount in whole francs. JSON numbers hold it exactly up to nine thousand million million. */
+/** An amount in whole francs. JSON numbers are exact up to 2^53 - 1. */
 export const Amount = new GraphQLScalarType<bigint, number>({
   name: 'Amount',
   description:

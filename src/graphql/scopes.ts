@@ -22,7 +22,7 @@ declare global {
        * The rule of who may use the field, in addition to the rules of its parent type and of its own type.
        */
       scope?: AccessRule
-      /** True for a mutation that moves money: an operation may contain one of them. */
+      /** True for a mutation that moves money: an operation may contain at most one. */
       movesMoney?: boolean
       /**
        * True for a mutation that changes a person's own way of signing in: a role that only reads may use it.
@@ -34,8 +34,8 @@ declare global {
        */
       isSecret?: boolean
       /**
-       * The value differs between callers of one merchant who hold the same scopes, for instance because it
-       * depends on the person. A live result with this field is computed for each person alone.
+       * True if the value differs between callers of one merchant with the same scopes, for instance because
+       * it depends on the person. A live result with this field is computed for each person alone.
        */
       perPerson?: boolean
     }
@@ -105,15 +105,16 @@ export const accessDirectives: readonly GraphQLDirective[] = [
 const rootKinds = new Set(['Query', 'Mutation', 'Subscription'])
 
 /**
- * Puts the access rules into the schema: as extensions for the access plan, as directives for readers, and as
- * a second check around every guarded resolver. A root field or a Node type without a rule stops the build.
+ * The plugin that puts the access rules into the schema: as extensions for the access plan, as directives for
+ * readers, and as a second check around every guarded resolver. A root field or a Node type without a rule
+ * makes the schema fail to build.
  */
 export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onTypeConfig(config: PothosTypeConfig): PothosTypeConfig {
     const { scope } = (config.pothosOptions ?? {}) as { scope?: AccessRule }
     if (config.kind !== 'Object') {
       if (scope === undefined) return config
-      throw new Error(`${config.name} is no object type: a scope there guards nothing, its types state it`)
+      throw new Error(`${config.name} is no object type: state the scope at its object types`)
     }
     const isNode = config.interfaces.some(
       (face) => this.builder.configStore.getTypeConfig(face).name === 'Node',

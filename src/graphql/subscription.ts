@@ -90,7 +90,7 @@ function takeKind(kinds: Map<string, number>, ctx: Context): () => void {
 }
 
 /**
- * Counts a newly opened subscription of a token. The request limits count it as a read of the merchant.
+ * Counts a newly opened subscription of a token. The request limits count it as a read, too.
  * @throws GraphQLError RATE_LIMITED
  */
 async function takeOpening(openings: SharedWindow, ctx: Context): Promise<void> {
