@@ -69,7 +69,7 @@ async function send(
     const next = () => asMerchant(merchantId, () => pages.next())
     const first = await caller.admission.run('dashboard', next)
     if (!begin()) return
-    // A client that reads no more is treated as gone.
+    // Disconnect a client that reads nothing for this time.
     response.setTimeout(limits.streamStallMs, () => response.destroy())
     await pipeline(textOf(table, first, next), response)
   } finally {

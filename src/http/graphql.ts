@@ -26,8 +26,8 @@ interface GraphqlExchange {
 
 /**
  * Serves `/graphql` over HTTP as the GraphQL-over-HTTP specification says, and subscriptions as server-sent
- * events. Yoga handles the protocol; `operation.ts` decides what an operation may do and what it returns. It
- * accepts JSON only, no batches, and no cross-origin requests; in a sandbox a browser gets GraphiQL.
+ * events. Yoga handles the protocol; `operation.ts` decides what an operation may do and what it returns. The
+ * handler accepts JSON only, no batches, and no cross-origin requests; in a sandbox a browser gets GraphiQL.
  */
 export function createGraphqlHandler(options: {
   services: Services
@@ -278,7 +278,7 @@ const statuses: Readonly<Record<string, number>> = {
 /**
  * Returns the HTTP status of an error.
  * @param given the status that the transport decided
- * @returns `spec` is true where the status gives way to the client's media type
+ * @returns the status; with `spec: true`, clients that accept only `application/json` get 200 instead
  */
 function statusOf({ extensions }: GraphQLError, given: unknown): object {
   if (given) return { ...given, spec: false }

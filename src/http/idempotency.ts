@@ -106,7 +106,7 @@ async function end(
   // An earlier try may have made rows, even where this one was refused.
   if (outcome === 'nothing') return claim.idempotentOperation.isResumed ? claim.leaveOpen() : claim.giveBack()
   if (answer === null || answer.status >= 500) return claim.leaveOpen()
-  // The rest of a rate limit is true only at one moment, so it is not kept.
+  // The remaining requests of a rate limit are true only at one moment, so they are not kept.
   const headers = [...ctx.responseHeaders].filter(([name]) => !name.startsWith('RateLimit'))
   const kept: Kept = { ...answer, headers: [...headers, ['X-Request-Id', ctx.requestId]] }
   return claim.keep(JSON.stringify(kept))

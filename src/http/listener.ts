@@ -25,10 +25,10 @@ import { notFound, restRows } from './rest/handler.ts'
 import type { HttpServer } from './server.ts'
 import { serveSubscriptions } from './subscriptions.ts'
 
-/** The listener of the HTTP server, and the end of its live streams. */
+/** The listener of the HTTP server, and the function that closes its WebSockets. */
 export interface Listeners {
   listener: RequestListener
-  /** Ends the live streams, so that clients can continue from their cursor. */
+  /** Closes the WebSockets; server-sent events end by themselves when the server drains. */
   close(): Promise<void>
 }
 

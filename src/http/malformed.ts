@@ -20,7 +20,7 @@ export function answerMalformed(error: Error & { code?: string }, socket: Socket
   closeConnection(socket, refusalText(refusalOf[error.code ?? ''] ?? 'MALFORMED_REQUEST'))
 }
 
-/** Returns a whole answer that refuses and closes, for a connection on which no request can be answered. */
+/** Returns a whole HTTP answer with a refusal, for a connection that is closed after it. */
 export function refusalText(code: RefusalCode, headers: readonly string[] = []): string {
   const requestId = randomUUID()
   const { status, body } = refused(requestId, { code, message: refusals[code].message })

@@ -21,7 +21,7 @@ export interface HttpExchange {
   params: Readonly<Record<string, string>>
 }
 
-/** Answers a request, also where it fails: it never rejects. */
+/** A function that answers a request. It never rejects: it answers a failure, too. */
 export type Serve = (exchange: HttpExchange) => Promise<void>
 
 /** A row of the table of paths. */

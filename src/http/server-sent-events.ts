@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http'
 import type { Frame, FrameStream, Outlet } from '../graphql/broadcast.ts'
 
 /**
- * The ticks after which a silent stream sends a comment, so that proxies keep it open; and the length of a
- * tick, at which the stream also checks whether the service is ending.
+ * The number of ticks after which a stream sends a comment if nothing waits to be sent, so that proxies keep
+ * it open; and the length of a tick. At each tick the stream also checks whether the service is ending.
  */
 const pingTicks = 12
 const tickMs = 1_000

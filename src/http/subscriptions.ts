@@ -265,8 +265,8 @@ function authorizationOf({ connectionParams, extra }: Client<Params, Connection>
 }
 
 /**
- * Connects a socket to the protocol. While more than `webSocketBufferMaxBytes` wait to be sent, no more is
- * read from the client.
+ * Connects a socket to the protocol. If more than `webSocketBufferMaxBytes` wait to be sent when a message
+ * comes, no more is read from the client until all is sent.
  */
 function speak(protocol: Protocol<Connection>, connection: Connection, services: Services): void {
   const { socket, request } = connection
