@@ -211,7 +211,10 @@ function decideWatched({ request, operator, random }: DecisionInput, outcome: Qu
   return decided({ do: 'watch', nextMs }, log, reached)
 }
 
-/** Decides on a request without an outcome: it expires, is asked about later, or (after a week) never. */
+/**
+ * Decides on a request without an outcome: it expires, or is asked about again later. It is asked about no
+ * more if it ended long ago, or if it ended and the operator has no record of it.
+ */
 function keepAsking(
   known: DecisionInput,
   outcome: Extract<QueryOutcome, { kind: 'pending' | 'absent' }>,
