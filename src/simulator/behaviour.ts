@@ -58,7 +58,7 @@ function planReversal(mode: OperationInput['mode']): Plan {
 
 /**
  * Plans a checkout session. The session is always created; a failure happens to its payment. A session
- * without a payer's number waits until a payer gives one.
+ * without a payer's number waits for a payer until it expires.
  */
 function planSession({ operator, msisdn }: OperationInput): Plan {
   const { promptMs } = operators[operator]

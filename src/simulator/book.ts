@@ -65,7 +65,7 @@ export class Book {
     return this.#of(operator).poolLines
   }
 
-  /** Returns the opening entry of an account that is used for the first time, if it is. */
+  /** Returns the opening entry of an account that was never used; otherwise an empty list. */
   opening(operator: OperatorKey, account: string, at: number): JournalEntry[] {
     return this.#draft(operator, at).open(account).entries
   }
@@ -74,7 +74,7 @@ export class Book {
    * Prepares the entries of a posting and writes nothing.
    * @param cover whether the issuer fills up an account with too little money, so that test customers never
    * run out
-   * @returns null when an account has too little money
+   * @returns null if an account has too little money and `cover` is `refuse`
    */
   prepare(posting: Posting, cover: 'cover' | 'refuse'): JournalEntry[] | null {
     const draft = this.#draft(posting.operator, posting.at)
@@ -189,7 +189,7 @@ class Draft {
     return this
   }
 
-  /** Fills an account up by whole opening amounts. */
+  /** Adds the missing money to an account, rounded up to a multiple of its opening amount. */
   topUp(account: string, short: bigint): void {
     const unit = account === pool ? openingPool : openingWallet
     this.#issue('top_up', account, ((short + unit - 1n) / unit) * unit)

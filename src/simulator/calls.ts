@@ -23,7 +23,10 @@ export class CallLog {
   #calls: OperatorCall[] = []
   #ticks = 0
 
-  /** @returns a function that records the end; only its first call counts */
+  /**
+   * Records an arrival.
+   * @returns a function that records the end; only its first call counts
+   */
   arrive({ operator, op, msisdn, clientReference }: Facts): () => void {
     const name = operators[operator].name
     const call: OperatorCall = {
@@ -39,7 +42,7 @@ export class CallLog {
     return () => void (call.ended ??= ++this.#ticks)
   }
 
-  /** Returns requests in the order of their arrival; only those for `op` where it is given. */
+  /** Returns the newest requests in the order of their arrival; if `op` is given, only those of this kind. */
   list(op: string | null): readonly OperatorCall[] {
     return this.#calls.filter((call) => op === null || call.op === op).slice(-keptMax)
   }

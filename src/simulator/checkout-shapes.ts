@@ -52,7 +52,7 @@ export function payoutBody(payout: SimulatedOperation): Body {
   }
 }
 
-/** True if a person declined, or the payment failed finally; an expired session was never paid at all. */
+/** True if the customer declined or the payment failed; false if the session expired or was withdrawn. */
 function isCancelled({ state, refusal }: SimulatedOperation): boolean {
   return state === 'failed' && refusal !== 'expired' && refusal !== 'cancelled'
 }

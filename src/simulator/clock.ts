@@ -14,7 +14,7 @@ const longestTimeoutMs = 2 ** 31 - 1
 export class SimulatorClock {
   readonly #onError: (error: unknown) => void
   readonly #live = new Map<string, Timer>()
-  /** A binary heap, earliest first; replaced timers stay in it until they reach the top. */
+  /** A binary heap, earliest first; replaced and cleared timers stay in it until they reach the top. */
   #heap: Timer[] = []
   #order = 0
   #offset = 0
@@ -26,7 +26,7 @@ export class SimulatorClock {
     this.#onError = onError
   }
 
-  /** Milliseconds since 1970 on this clock. */
+  /** Returns the milliseconds since 1970 on this clock. */
   now(): number {
     return Date.now() + this.#offset
   }

@@ -7,10 +7,10 @@ import { operatorKeys } from './model.ts'
 import { operators } from './operators.ts'
 import type { SimulatorContext } from './context.ts'
 
-/** Rules in force at once, at most; each request is compared with all of them. */
+/** The most faults in force at once; each request is compared with all of them. */
 const rulesMax = 1_000
 
-/** An error that refuses an impossible fault, with the reason. */
+/** The error of a fault that is malformed or impossible; the message says why. */
 class Refused extends Error {}
 
 /**

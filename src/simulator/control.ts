@@ -113,7 +113,8 @@ function advance(context: SimulatorContext, call: SimulatorCall): Reply {
     return json(400, { message: 'advance_ms: whole milliseconds, 0 to ten years.' })
   }
   if (context.store.hasMoved(move)) return json(200, clockState(context))
-  // The change is written first, because timers on the way use times that lie ahead of the machine.
+  // The journal gets the move first: otherwise, after a crash, the changes of the timers would lie in the
+  // future.
   context.store.commit([{ clock: context.clock.offset + ms, ...(move && { move }) }])
   context.clock.advance(ms)
   return json(200, clockState(context))
@@ -139,7 +140,7 @@ function reverse(context: SimulatorContext, call: SimulatorCall): Reply {
   const after = operation.state === 'completed' ? context.engine.takeBack(operation) : operation
   if (after.state === 'reversed' && after !== operation) return json(200, stateOf(after))
   return json(409, {
-    message: 'It cannot be reversed: it is not completed, is reversed already, or its money is spent.',
+    message: 'The transaction cannot be reversed: not completed, reversed already, or the money is spent.',
     ...stateOf(after),
   })
 }

@@ -57,7 +57,7 @@ const gsmaOnly = (why: string) => (operator: OperatorKey) =>
   operators[operator].protocol === 'gsma' ? null : why
 const line = { stages: ['line'], ops: ['statement'] } as const
 
-/** Every fault that an operator can show. Times are milliseconds of the simulator's clock. */
+/** Every fault that an operator can show. The parameter `ms` is a time by the simulator's clock. */
 export const effects = {
   /** The connection breaks before the execution. */
   close_before: { stages: ['in'], ops },
@@ -161,7 +161,7 @@ export function effectOf(name: EffectName): Effect {
   return effects[name]
 }
 
-/** A fault, and the requests that it applies to. A test number has one of these built in (`scenarios.ts`). */
+/** A fault, and the requests that it applies to. Some test numbers have a fault built in (`scenarios.ts`). */
 export interface Rule {
   readonly match: {
     readonly operator?: OperatorKey
@@ -175,7 +175,7 @@ export interface Rule {
   readonly when: 'before' | 'after'
   /** How often the fault happens to one request and its repetitions; null: each time. */
   readonly times: number | null
-  /** The share of all matching requests. */
+  /** The share of the matching requests to which the fault happens, 0 to 1. */
   readonly probability: number
   /** The basis of chance: the request's own reference, or the customer's number. */
   readonly draw: 'reference' | 'msisdn'

@@ -18,7 +18,7 @@ import type { Played, Rules } from './rules.ts'
 import { partOf } from './scenarios.ts'
 import type { Store } from './store.ts'
 
-/** The order that a protocol passes to the engine. */
+/** An operation as a protocol passes it to the engine. */
 export interface Intent extends OperationInput {
   readonly id?: string
   readonly correlationId: string
@@ -31,17 +31,20 @@ export interface Intent extends OperationInput {
   readonly page?: SimulatedOperation['page']
 }
 
-/** The longest wait of a caller of a synchronous operator; after it the answer is "pending". */
+/**
+ * The longest time for which a synchronous operator lets a caller wait. If the decision will take longer, the
+ * answer is "pending" at once.
+ */
 const answerWaitMaxMs = 10_000
 const wrongPinsMax = 3
 const rightPin = '0000'
 
 const receiptPrefix = { collect: 'MP', disburse: 'CI', reverse: 'RV' } as const
 
-/** Returns the callbacks that an operator sends about the new state of an operation. */
+/** The function that returns the callbacks of an operator about the new state of an operation. */
 export type Announce = (operation: SimulatedOperation, at: number) => CallbackNotice[]
 
-/** The life of every operation, for all protocols. Each method makes one commit. */
+/** The life of every operation, for all protocols. Each change of an operation is one commit. */
 export class SimulatorEngine {
   readonly #store: Store
   readonly #clock: SimulatorClock
@@ -66,7 +69,7 @@ export class SimulatorEngine {
     this.#store.commit(entries.map((entry) => ({ entry })))
   }
 
-  /** Receives an operation: it is refused, executed, or left waiting for the customer. */
+  /** Receives an operation: it is refused or executed at once, or stays pending. */
   open(intent: Intent): SimulatedOperation {
     const plan = planOperation(intent)
     const operation = this.#draft(intent, plan)
@@ -90,8 +93,8 @@ export class SimulatorEngine {
   }
 
   /**
-   * Takes a payment back on the operator's own decision, and sends a callback. Only money that is there is
-   * taken.
+   * Takes a payment back on the operator's own decision, and sends a callback. Nothing is taken if the
+   * account that received the money has too little of it left.
    * @returns the payment afterwards
    */
   takeBack(original: SimulatedOperation): SimulatedOperation {
@@ -138,7 +141,7 @@ export class SimulatorEngine {
     return this.#failAttempt({ ...session, pinFailures: 0 }, 'wrongPin')
   }
 
-  /** Waits until an operation is decided, up to the longest wait of a caller. */
+  /** Waits until an operation is decided, at most `answerWaitMaxMs`. */
   whenDecided(id: string): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, answerWaitMaxMs)
@@ -158,7 +161,7 @@ export class SimulatorEngine {
     this.#waiting.clear()
   }
 
-  /** Whether a caller waits until this operation is decided. */
+  /** Whether a caller waits for the decision: it must come within `answerWaitMaxMs`. */
   waitsFor(operation: SimulatedOperation): boolean {
     return operation.due !== null && operation.due.at - operation.createdAt <= answerWaitMaxMs
   }

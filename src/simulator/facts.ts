@@ -49,7 +49,7 @@ export function factsOf(profile: OperatorProfile, call: SimulatorCall, store: St
   return null
 }
 
-/** Returns the facts of a request from a known operation. */
+/** Returns the facts of the request that created an operation. */
 export function factsAbout({
   operator,
   kind,

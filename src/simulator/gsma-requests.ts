@@ -25,8 +25,8 @@ export class RequestFault extends Error {
 
 /**
  * Checks what every request that creates something must have: an `X-CorrelationID` that is a UUID and was not
- * used before (except in a repeated call), and a JSON object as body. If `X-Content-Hash` is given, it must
- * match the body.
+ * used before (not checked under the fault `no_dedupe`), and a JSON object as body. If `X-Content-Hash` is
+ * given, it must match the body.
  * @throws RequestFault
  */
 export function readCreation(

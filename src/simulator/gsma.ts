@@ -136,7 +136,7 @@ async function reverse(
     throw new RequestFault(
       'businessRule',
       'incorrectState',
-      'Not settled, already reversed, or less than this is left.',
+      'The transaction is not settled, is reversed, or has less left to reverse.',
     )
   }
   return perform(profile, context, {
@@ -194,7 +194,8 @@ function cancel(
 }
 
 /**
- * Answers where to find the outcome of a request that got no answer. 404: no request ever came under that id.
+ * Answers with a link to the outcome of a request, by the client's correlation id; 404 if no such request is
+ * known.
  */
 function findResponse(profile: OperatorProfile, context: SimulatorContext, call: SimulatorCall): Reply {
   const operation = ofProtocol(profile, context.store.correlated(profile.key, param(call, 'id')), 'request')

@@ -13,7 +13,7 @@ export interface SimulatorCall {
   readonly params: ReadonlyMap<string, string>
   /** Resolves once the caller has its answer, or waits no longer. */
   readonly over: Promise<unknown>
-  /** True if a request that was executed before must be executed again. */
+  /** True if a request that was executed before must be executed again (fault `no_dedupe`). */
   readonly repeats?: boolean
 }
 
@@ -37,7 +37,7 @@ export interface SimulatorRoute {
   readonly handle: Handler
 }
 
-/** Finds the route of a path; a known path with another method is 405 with `Allow`. */
+/** Makes a handler that finds the route of a path; a known path with another method is 405 with `Allow`. */
 export function routesOf(routes: readonly SimulatorRoute[], notFound: Handler): Handler {
   const rows = routes.map((route) => ({ route, parts: route.pattern.split('/') }))
   return (call) => {
@@ -107,7 +107,7 @@ export function text(source: Readonly<Record<string, unknown>>, field: string): 
   return typeof value === 'string' ? value : ''
 }
 
-/** Connects a handler to node's server; an error in one request never affects another. */
+/** Makes the listener of Node's server from a handler; an error in one request never affects another. */
 export function listener(handle: Handler, onError: (error: unknown) => void): RequestListener {
   return (request, response) => {
     response.on('error', () => {})
@@ -147,7 +147,10 @@ function send(response: ServerResponse, reply: Reply): void {
   else response.end(body)
 }
 
-/** @returns null when the body is over the limit, or the connection closed before its end */
+/**
+ * Reads the body.
+ * @returns null if the body is over the limit, or if the connection closed before the end of the body
+ */
 function readBody(request: IncomingMessage): Promise<string | null> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []

@@ -46,8 +46,8 @@ export function invariants(context: SimulatorContext, { query }: SimulatorCall):
 }
 
 /**
- * Sums the movements of our float: its balance is `opening + top_up + collected - disbursed + reversed +
- * fees`.
+ * Sums the movements of our float by type. Outgoing amounts and fees are negative, so all sums together are
+ * the balance.
  */
 function poolChange({ store: { book } }: SimulatorContext, key: OperatorKey): Record<string, string> {
   const sums = { opening: 0n, top_up: 0n, collect: 0n, disburse: 0n, reverse: 0n, fees: 0n }

@@ -56,7 +56,10 @@ export async function openJournal(
   }
 }
 
-/** @returns the number of bytes of complete lines */
+/**
+ * Passes each line to `apply`.
+ * @returns the number of bytes of complete lines
+ */
 async function replay(path: string, apply: (changes: readonly OperationChange[]) => void): Promise<number> {
   let rest: Buffer = Buffer.alloc(0)
   let kept = 0

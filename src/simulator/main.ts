@@ -25,7 +25,7 @@ async function run(): Promise<void> {
   if (!flags || (flags.tied && !(await waitForOwner()))) return
   const simulator = await start(flags.options, flags.anyPort)
   const stop = () => {
-    // No end is needed for running requests: the journal holds every commitment.
+    // Running requests need no orderly end: the journal holds every commitment.
     void simulator.close().finally(() => process.exit(0))
   }
   // A signal may reach the whole process group. A tied simulator ends with its owner, which still has work to

@@ -43,7 +43,7 @@ export interface SimulatedOperation {
   readonly clientReference: string
   /** The hash of the request body, which tells a repetition from a wrong use of the same key. */
   readonly bodyHash: string
-  /** E.164; null until a payer opens the checkout session and pays. */
+  /** E.164; null for a checkout session without a named payer, until it is paid. */
   readonly msisdn: string | null
   readonly amount: string
   readonly fee: string

@@ -91,7 +91,7 @@ function callback(operation: SimulatedOperation, at: number): CallbackNotice[] {
 
 /**
  * Makes a webhook of the checkout protocol: about payments that succeeded, failed or were given back, not
- * about expiry.
+ * about sessions that expired or were withdrawn.
  */
 function webhook(operation: SimulatedOperation, at: number, publicUrl: string): CallbackNotice[] {
   if (operation.kind !== 'collect' || operation.refusal === 'expired' || operation.refusal === 'cancelled')

@@ -23,8 +23,8 @@ export interface Played {
 }
 
 /**
- * All rules in force. Chance is drawn from the seed, the rule, the request and its number of repetitions,
- * never from the order in which requests arrive.
+ * All rules in force. Chance is drawn from the seed, the rule, the number of repetitions, and the request (or
+ * the customer's number, see `draw`), never from the order in which different requests arrive.
  */
 export class Rules {
   readonly #rules = new Map<string, Rule>()
@@ -45,7 +45,7 @@ export class Rules {
     return id
   }
 
-  /** Sets a rule under a name, and replaces the one before. */
+  /** Sets a rule under a name; an older rule with this name is replaced. */
   set(id: string, rule: Rule): void {
     this.#rules.set(id, rule)
   }

@@ -23,7 +23,7 @@ export type ScenarioAct =
   /** The customer does not answer, and the operator never closes the prompt. */
   | { readonly does: 'nothing' }
 
-/** The built-in fault of a number; the parameter PP becomes one of its values. */
+/** The built-in fault of a number. The parameter PP may set one of its values. */
 interface BuiltIn {
   readonly effect: EffectName
   /** The value of the effect that PP sets: `ms` from seconds, the others as they are. */
@@ -233,7 +233,10 @@ export const scenarios: readonly Scenario[] = [
 const byCode = new Map(scenarios.map((scenario) => [scenario.code, scenario]))
 const testNumber = /^\+22370(\d\d)(\d\d)\d\d$/
 
-/** Returns the act of a number's owner; any number without a scenario confirms after 3 s. */
+/**
+ * Returns the course of an operation by the customer's number; a number without a scenario confirms after 3
+ * s.
+ */
 export function partOf(msisdn: string): ScenarioPart {
   const { scenario, count } = read(msisdn)
   if (!scenario || scenario.since === 'later') {

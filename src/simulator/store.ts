@@ -78,8 +78,8 @@ export class Store {
   }
 
   /**
-   * Forgets operations and balances. The clock and the webhook address stay, because time never runs
-   * backwards.
+   * Forgets operations and balances. The clock stays, because time never runs backwards; so does the webhook
+   * address.
    */
   reset(): void {
     const clock = this.#clock

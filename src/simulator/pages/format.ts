@@ -5,7 +5,7 @@ export function money(francs: string | bigint, language: PhoneLanguage): string 
   return new Intl.NumberFormat(language, { style: 'currency', currency: 'XOF' }).format(BigInt(francs))
 }
 
-/** Formats a time of day in Mali. */
+/** Formats a date and a time of day, in Mali's time. */
 export function timeOfDay(at: number, language: PhoneLanguage): string {
   const options = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'Africa/Bamako' } as const
   return new Intl.DateTimeFormat(language, options).format(at)
