@@ -17,7 +17,7 @@ import { createLog } from '../telemetry/log.ts'
 export async function withServices<T>(work: (services: AdminServices) => Promise<T>): Promise<T> {
   const config = readConfig()
   const log = createLog('error')
-  // A folder without a database was probably mistyped: do not create a database there.
+  // `DATA_DIR` was probably mistyped if it has no database: do not create a database there.
   if (!config.databaseUrl && !existsSync(join(config.dataDir, 'pg'))) {
     throw new Error(
       `There is no database in ${config.dataDir}: start the service there first, or name its DATA_DIR.`,

@@ -15,7 +15,8 @@ interface Done {
 const say = (line: string) => process.stderr.write(`${line}\n`)
 
 /**
- * Backs up the database and the master secret into a new folder, beside a running service or without one.
+ * Backs up the database, and the master secret if it is a file, into a new folder, beside a running service
+ * or without one.
  * @throws Error with a message for a person
  */
 export async function backUp({ to }: { to?: string | undefined }): Promise<Done> {

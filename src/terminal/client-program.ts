@@ -93,7 +93,10 @@ export async function makeMerchant(name: string): Promise<Credentials> {
   return { key, secret }
 }
 
-/** Checks that a sandbox answers at an address. @throws Stop if nothing answers, or something else does */
+/**
+ * Checks that a sandbox answers at an address.
+ * @throws Stop if nothing answers, or if it is no sandbox
+ */
 export async function findSandbox(url: string, why: string): Promise<void> {
   const answer = await fetch(`${url}/merchant/api/status`, { signal: AbortSignal.timeout(3_000) }).catch(
     () => null,

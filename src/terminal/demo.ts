@@ -12,7 +12,7 @@ const usage = `Shows a running sandbox at work: ten customers, four operators, e
   --key KEY --secret SECRET   an existing merchant; without it, a new merchant
 `
 
-/** The time in which the whole demonstration must end. */
+/** The longest time for which the demonstration waits for changes. */
 const deadlineMs = 27_000
 const screen = openScreen(process.stdout)
 
@@ -68,7 +68,7 @@ async function play(client: Client, cast: ReadonlyMap<string, Customer>, log: Lo
 /** The changes that the subscription has sent so far. */
 interface Log {
   changes: DemoChange[]
-  /** Whether a payment has had as many changes as its customer makes. */
+  /** Whether a payment has had as many changes as are expected of its customer. */
   isOver(reference: string): boolean
   /** Resolves when the condition is true, or at the deadline; then the verdicts report missing changes. */
   until(isSo: () => boolean): Promise<void>

@@ -18,7 +18,9 @@ const orphanInput = z.object({
   reason: text({ min: 1, max: 500 }),
 })
 
-/** The wait for open requests to settle. Choice: the slowest schedule asks for due ones within seconds. */
+/**
+ * The longest wait for open requests to settle. Choice: the service asks about due requests within seconds.
+ */
 const patienceMs = 60_000
 
 /** The commands for use after a restore of the database. */

@@ -107,7 +107,7 @@ export async function runService(): Promise<void> {
   }
 }
 
-/** Frees the memory that the start took: 50 MB, which an idle process would otherwise keep for ever. */
+/** Frees the memory that only the start needed: 50 MB, which an idle process would otherwise keep. */
 async function tidyUp(): Promise<void> {
   const session = new Session()
   session.connect()
@@ -115,13 +115,13 @@ async function tidyUp(): Promise<void> {
   session.disconnect()
 }
 
-/** The wait before memory is freed. Choice: the first requests go first, because it takes 40 ms. */
+/** The wait before memory is freed. Choice: the first requests go first, because freeing takes 40 ms. */
 const tidyAfterMs = 1_000
 const firstFundsXof = 1_000_000n
-/** A stop is forced after this time and `DRAIN_DELAY_MS`: the next start resumes all recorded work. */
+/** A stop is forced after this time plus `DRAIN_DELAY_MS`: the next start resumes all recorded work. */
 const stopMs = 9_500
 
-/** Ctrl-C may arrive twice: from the terminal, and again from npm, which forwards the signal. */
+/** A second signal within this time is ignored: Ctrl-C arrives from the terminal, and again through npm. */
 const onceMs = 500
 
 function stopOnSignal(close: () => Promise<void>, say: (line: string) => void, forceMs: number): void {

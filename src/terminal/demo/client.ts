@@ -76,7 +76,9 @@ const transactionChanged = `subscription {
   }
 }`
 
-/** If the operator refuses a payment at once, this returns a refusal; the payment is still recorded. */
+/**
+ * If the operator refuses a payment at once, this mutation returns a refusal; the payment is still recorded.
+ */
 const collectPayment = `mutation ($input: CollectPaymentInput!) {
   collectPayment(input: $input) {
     ... on PaymentInitiation { status }

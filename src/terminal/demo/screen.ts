@@ -36,7 +36,10 @@ export function openScreen(out: NodeJS.WriteStream): Screen {
 
 const colours = { success: 'green', failed: 'red', expired: 'yellow' } as const
 
-/** Writes a change as one line: time, sequence, customer, operator, amount, status, reason in French. */
+/**
+ * Writes a change as one line; at its end the reason in French, or for a new payment the customer's
+ * behaviour.
+ */
 export function changeLine(change: DemoChange, customer: Customer): string {
   const colour = Object.entries(colours).find(([status]) => status === change.status)?.[1] ?? 'cyan'
   const words = [

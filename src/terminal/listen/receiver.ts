@@ -18,7 +18,7 @@ export interface ReceivedEvent {
 
 /** The largest body that is read. Choice: several times the size of the largest event. */
 const bodyMaxBytes = 1_024 * 1_024
-/** The difference between two clocks that Standard Webhooks allows. */
+/** The largest difference between the time in a delivery and this machine's clock. */
 const toleranceS = 5 * 60
 
 /**
