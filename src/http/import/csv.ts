@@ -20,7 +20,7 @@ const importLineMaxBytes = 16 * 1_024
 export async function* csvRows(file: Buffer): AsyncGenerator<TableRow, void> {
   const encoding = encodingOf(file)
   const head = new TextDecoder(encoding).decode(file.subarray(0, importLineMaxBytes)).trimStart()
-  // A file that a web page offers as a spreadsheet is often a page itself.
+  // A file that a web page offers as a spreadsheet is often an HTML page.
   if (head.startsWith('<')) throw fileProblem(`is a web page, not a table: ${expected}`)
   const parser = parse({
     delimiter: delimiterOf(head),
@@ -63,14 +63,20 @@ function lineOf({ records, empty_lines }: Info): number {
   return records + empty_lines
 }
 
-/** Finds the encoding. Excel writes UTF-16 for "Unicode text", and Windows-1252 otherwise. */
+/**
+ * Finds the encoding. Excel writes UTF-16 for "Unicode text", UTF-8 for "CSV UTF-8", and Windows-1252 for a
+ * plain CSV.
+ */
 function encodingOf(file: Buffer): string {
   if (file[0] === 0xff && file[1] === 0xfe) return 'utf-16le'
   if (file.includes(0)) throw fileProblem(`is not a table: ${expected}`)
   return isUtf8(file) ? 'utf-8' : 'windows-1252'
 }
 
-/** Returns the separator: comma, semicolon or tab, by their numbers in the first line outside of quotes. */
+/**
+ * Returns the separator: the comma, semicolon or tab that is most frequent in the first line, outside of
+ * quotes.
+ */
 function delimiterOf(head: string): string {
   const [first = ''] = head.replaceAll(/"[^"]*"/g, '').split(/[\r\n]/, 1)
   const often = (separator: string) => first.split(separator).length

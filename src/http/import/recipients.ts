@@ -10,14 +10,12 @@ export interface Listed {
   locate: (problem: FieldProblem) => FieldProblem
 }
 
-/**
- * A recipient. The field's own check refuses a value that is neither text nor number.
- */
+/** A recipient of the table. The later check of a field refuses an `Unusable` value with its words. */
 type Recipient = Partial<Record<Field, TableCell>>
 
 /**
- * The columns that are read, under their REST names, with the titles that they may have: accents, case and
- * spaces do not matter.
+ * The columns that are read, under their REST names, with the titles that they may have: accents and case do
+ * not matter, and a space or a hyphen counts as `_`.
  */
 const titles = {
   name: ['name', 'nom'],
@@ -101,7 +99,7 @@ function readHead({ cells }: TableRow): Head {
     problems.push(`has no column ${titles[field].join(' or ')} in its first line`)
   }
   if (problems.length > 0) throw invalidInput(problems.map((message) => ({ field: 'file', message })))
-  // A column without a title is ignored: Excel keeps separators where cells once had a content.
+  // Empty titles at the end do not count: Excel keeps separators where cells once had a content.
   const last = cells.findLastIndex((cell) => typeof cell === 'object' || String(cell ?? '').trim() !== '')
   return { columns, width: last + 1 }
 }

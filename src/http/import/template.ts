@@ -43,9 +43,9 @@ export function xlsxTemplate(options: TemplateOptions): Buffer {
 }
 
 /**
- * Returns the titles and two examples. The examples of a sandbox can be sent unchanged. Elsewhere their
- * numbers are no real ones, which could belong to a person: a merchant who forgets to remove an example gets
- * an error, and no payment is made.
+ * Returns the titles and two examples. The examples of a sandbox can be sent unchanged. In production their
+ * numbers are not valid, because a valid one could belong to a person: a merchant who forgets to remove an
+ * example gets an error, and no payment is made.
  */
 function linesOf({ language, isSandbox }: TemplateOptions): (string | number)[][] {
   const [one, two] = isSandbox ? ['70 00 00 01', '70 00 00 02'] : ['7X XX XX XX', '7X XX XX XX']

@@ -3,7 +3,7 @@ import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 import { limits } from '../../shared/limits.ts'
 import { fileProblem } from './row.ts'
 
-/** Reads a part of a workbook by its path, as bytes; null where there is none. */
+/** A function that reads a part of a workbook by its path, as bytes; it returns null where there is none. */
 export type Parts = (path: string) => AsyncIterable<Buffer> | null
 
 /**
@@ -40,7 +40,7 @@ async function* unpack(archive: ZipFile, entry: Entry): AsyncGenerator<Buffer, v
     sum = crc32(part, sum)
     yield part
   }
-  if (sum !== entry.crc32) throw new Error('a part is not what it was')
+  if (sum !== entry.crc32) throw new Error('the checksum of a part is wrong')
 }
 
 /** The most parts of a workbook. A large one has some hundred. */

@@ -5,8 +5,9 @@ import { openParts, type Parts } from './xlsx-parts.ts'
 import { type Effort, hearXml, type Listener, readXml } from './xml.ts'
 
 /**
- * Reads the lines of the first visible sheet of a workbook. It computes no formula: a formula counts as no
- * value, even where the file has its last result.
+ * Reads the lines of the first visible sheet of a workbook. It computes no formula: a cell with a formula is
+ * unusable, even where the file has its last result. If that result is an empty text, the cell counts as
+ * empty.
  * @throws DomainError INVALID_INPUT that names the file
  */
 export async function* xlsxRows(file: Buffer): AsyncGenerator<TableRow, void> {
@@ -192,7 +193,7 @@ function cellOf(
   { texts, dateStyles }: Book,
 ): TableCell | undefined {
   if (isFormula) {
-    // The formulas of lines prepared in advance show no text until the line is used.
+    // The formulas of lines that are prepared in advance give an empty text until the line is used.
     return type === 'str' && text.trim() === ''
       ? undefined
       : { unusable: 'is a formula: replace it by its value' }

@@ -19,8 +19,7 @@ export interface Effort {
 
 /**
  * Reads an XML text part by part; between two parts the caller can take the values that the listener has
- * gathered. It keeps no text that it has read: no depth, number or length in the text makes it hold more than
- * some kilobytes.
+ * gathered. It keeps no text that it has read, so that the memory it needs is bounded for any text.
  * @param effort the effort of the whole file, to which the time of this text is added
  * @throws DomainError INVALID_INPUT where the file takes more than `importBounds.readMaxMs`
  * @throws Error where the text is not well-formed, has a document type (which could define entities), or has
@@ -48,7 +47,8 @@ export async function* readXml(
 }
 
 /**
- * Returns the handlers for sax. Only its stack and its attributes grow with a text: both are bounded here.
+ * Returns the handlers for sax. In sax only the stack of open tags and the attributes of one tag grow with a
+ * text: both are bounded here.
  */
 function handlersFor(listener: Listener) {
   let depth = 0

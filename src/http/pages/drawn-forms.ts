@@ -16,8 +16,8 @@ export async function drawForm(reader: PageReader, view: FormView): Promise<Draw
 
 /**
  * Makes a function that draws the empty form of a link, and keeps it while its content stays the same: all
- * values that it shows are its key. (Number ranges belong to the service and never change.) Each visitor's
- * form has a token of its own.
+ * values that it shows are its key. (Number ranges are a setting of the service: they do not change while it
+ * runs.) Each visitor's form has a token of its own.
  */
 export function rememberForms(): typeof drawForm {
   const drawn = new LruMap<string, readonly [before: string, after: string]>(drawnFormsMax)

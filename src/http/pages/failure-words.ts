@@ -79,7 +79,7 @@ export const failureWords: Readonly<Record<FailureReason, Said>> = {
     fr: 'Votre opérateur ne répond pas. Réessayez plus tard.',
     en: 'Your operator does not answer. Try again later.',
   },
-  // The reasons of reversals and payouts, which no payer sees.
+  // The next three are reasons of reversals and payouts, which no payer sees.
   NOT_REVERSIBLE: unspecified,
   ALREADY_REVERSED: unspecified,
   INSUFFICIENT_BALANCE: unspecified,

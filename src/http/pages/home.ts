@@ -23,7 +23,9 @@ const safety = {
   'X-Robots-Tag': 'noindex, nofollow',
 }
 
-/** Makes the first page of the service, and the page with its schema as text. */
+/**
+ * Makes the first page, the schema as text, the pages to which e-mails link, and the e-mails of a sandbox.
+ */
 export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   app.use(async (c, next) => {

@@ -5,8 +5,8 @@ import { assets } from './assets.ts'
 export type PageLanguage = 'fr' | 'en'
 
 /**
- * Chooses the language of a page: the one in `asked`, which the visitor chose by the switch; else the first
- * supported one of the browser; else French.
+ * Chooses the language of a page: the one in `asked`, which the visitor chose by the switch; else the
+ * supported one that the browser prefers most; else French.
  * @param requested the header `Accept-Language`
  */
 export function languageOf(asked: string | undefined, requested = ''): PageLanguage {

@@ -51,7 +51,7 @@ export async function showLink(
 }
 
 /**
- * Requests the payment, and leads to the page of the attempt. The same form sent again leads to the same
+ * Requests the payment, and redirects to the page of the attempt. The same form sent again leads to the same
  * attempt; problems are shown in the form, with the payer's own input.
  */
 export async function payByForm(

@@ -199,8 +199,8 @@ ${refresh}`
 }
 
 /**
- * The pause between two reloads of the page, in seconds. Choice: short enough for a payer who waits, and long
- * enough to read the page.
+ * The pause between two reloads of the page in a browser without JavaScript, in seconds. Choice: short enough
+ * for a payer who waits, and long enough to read the page.
  */
 const refreshS = 8
 

@@ -30,7 +30,7 @@ interface Visit {
   top: '../' | '../../'
 }
 
-/** Sends a page or a stream. */
+/** A function that sends a page or a stream. */
 type Send = (visit: Visit, response: ServerResponse) => Promise<void>
 
 /**
@@ -59,7 +59,7 @@ function page(kind: 'view' | 'form', answer: Page): Send {
   return async (visit, response) => sendPage(visit, await answerInTime(visit, kind, answer), response)
 }
 
-/** A request with another method gets the answer of an unknown path. */
+/** Makes the row of a path. A request with another method gets the answer of an unknown path. */
 function rowOf(path: string, methods: Readonly<Record<string, Send>>): RouteRow {
   return {
     path,

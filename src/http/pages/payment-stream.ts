@@ -24,15 +24,17 @@ interface Watch {
   shown: ShownState
 }
 
-/** Returns how long the page of an attempt that ended unpaid still listens; zero or less after a while. */
+/**
+ * Returns how long the page of an attempt that ended unpaid still listens; zero or less if it no longer does.
+ */
 export function lateWatchMs({ settledAt, createdAt }: PayerPayment, now: Date): number {
   return (settledAt ?? createdAt).getTime() + lateWatchMaxMs - now.getTime()
 }
 
 /**
- * Sends one event, `over`, as soon as the state of an attempt differs from the state that its page shows;
- * then the stream ends. When the service ends, it cuts the stream without that event, so that the browser
- * connects again.
+ * Sends one event, `over`, as soon as the state of an attempt differs from the state that its page shows, or
+ * a failed attempt is watched no longer; then the stream ends. When the service ends, it cuts the stream
+ * without that event, so that the browser connects again.
  * @param response its head is written already; the promise ends with the response
  */
 export async function sendPaymentEvents(ctx: Context, watch: Watch, response: ServerResponse): Promise<void> {
@@ -50,7 +52,7 @@ export async function sendPaymentEvents(ctx: Context, watch: Watch, response: Se
   }
 }
 
-/** Waits until the page's state is out of date. @returns false where the wait ended first */
+/** Waits until the page must be loaded again. @returns false where the client or the service ended first */
 async function awaitChange(
   ctx: Context,
   { payment, look, shown }: Watch,

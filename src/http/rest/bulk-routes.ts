@@ -150,8 +150,8 @@ function batchData(
 }
 
 /**
- * Writes a batch in the form of the specification. The approval is shown only where one is required;
- * `processed_at` is null until the batch has ended, so that a client can wait for it.
+ * Writes a batch in the form of REST. The approval is shown only where one is required. `processed_at` is
+ * shown also while it is null, until the batch has ended, so that a client can wait for it.
  */
 function summary({
   approval,

@@ -40,7 +40,9 @@ function renamed({ selections, ...set }: SelectionSetNode): SelectionSetNode {
   }
 }
 
-/** The fields that the envelope and the routes read; no answer contains them directly. */
+/**
+ * The fields that the envelope and the routes read. They keep their names: no answer contains them directly.
+ */
 const ownNames: ReadonlySet<string> = new Set([
   '__typename',
   'totalCount',

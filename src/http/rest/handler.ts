@@ -30,8 +30,8 @@ export const restPrefix = '/merchant/api'
 
 /**
  * Makes the rows of the REST interface, a thin table of routes that run the resolvers of GraphQL. The
- * document of each row is parsed, validated and planned at the start; a row that does not fit the schema
- * stops the start.
+ * document of each row is parsed, validated and planned at the start; with a row that does not fit the schema
+ * the service does not start.
  */
 export function restRows(schema: GraphQLSchema): RouteRow[] {
   const spoken = withDatabaseWords(schema)
@@ -76,7 +76,7 @@ function serve(route: RestRoute, prepared: Prepared): Work {
     right: mayAsk((actor) => checkAccess(prepared.plan, actor, {})),
     turn:
       route.hasOwnLimit || route.isUncounted
-        ? skip('the operation counts its callers itself, or balancers ask all the time')
+        ? skip('the operation counts its callers itself, or load balancers ask all the time')
         : takesTurn(kind, route.operation),
   }
   return async ({ ctx, message, params }) => {
@@ -102,7 +102,7 @@ function serve(route: RestRoute, prepared: Prepared): Work {
   }
 }
 
-/** Makes the answer of an unknown path, wherever it is. */
+/** Makes the answer for an unknown path, below `/merchant/api` or elsewhere. */
 export function notFound(services: Services, message: IncomingMessage): Response {
   const ctx = anonymousContext(services, message, requestIdOf(message), 'rest')
   const { status, headers, text } = writeRefusal(ctx, new DomainError('NOT_FOUND'))
@@ -111,8 +111,8 @@ export function notFound(services: Services, message: IncomingMessage): Response
 }
 
 /**
- * Returns the same schema and resolvers, but with enum values in small letters, as REST writes them: after
- * that, only names differ between REST and GraphQL.
+ * Returns the same schema and resolvers, but with enum values as the database and REST write them (`pending`,
+ * `OperatorA`): after that, only field names differ between REST and GraphQL.
  */
 function withDatabaseWords(schema: GraphQLSchema): GraphQLSchema {
   return mapSchema(schema, {

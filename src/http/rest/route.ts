@@ -34,13 +34,13 @@ export interface RestRoute {
   form?: (ctx: Context, message: IncomingMessage) => Promise<FormFields>
   /** Makes the envelope's `data` from the value of the operation's root field; left out, the value itself. */
   data?: (result: never, variables: never, request: RestRequest) => unknown
-  /** The answer is `data` itself, without an envelope (see docs/design/rules.md#payment-status). */
+  /** True if the answer is `data` itself, without an envelope (see docs/design/rules.md#payment-status). */
   bare?: true
-  /** A web page of any origin may read the answer: it is public, and a payer's browser polls it. */
+  /** True if a web page of any origin may read the answer: it is public, and a payer's browser polls it. */
   anyOrigin?: true
-  /** The operation counts its callers itself, not this handler. */
+  /** True if the operation counts its callers, so that the handler does not. */
   hasOwnLimit?: true
-  /** No rate limit counts the operation: load balancers call it all the time. */
+  /** True if no rate limit counts the operation: load balancers call it all the time. */
   isUncounted?: true
   /** The page of a list whose `data` is a bare array: headers describe the rest of the list. */
   list?: (result: never, variables: never) => ListPage

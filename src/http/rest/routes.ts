@@ -294,8 +294,8 @@ const inSnakeCase = (input: object) =>
   Object.fromEntries(Object.entries(input).map(([name, value]) => [snakeCase(name), value as unknown]))
 
 /**
- * Returns the message about a change that waits for approval, and about payments that newly required
- * approvals do not cover.
+ * Returns the message about a change that waits for approval; also, if the request turns approvals on, about
+ * the gaps that they leave (`approval_gaps`). Returns null if there is nothing to say.
  */
 function settingsMessage(settings: SettingsAnswer, { input }: { input: object }): string | null {
   const { pending_change: pending, approval_gaps: gaps } = settings
