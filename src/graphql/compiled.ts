@@ -104,7 +104,7 @@ export function compile(schema: GraphQLSchema, document: DocumentNode, operation
   )
   const context: CompileContext = { schema, operation, fragments }
   const root = schema.getRootType(operation.operation)
-  invariant(root && operation.operation !== 'subscription', 'a query or a mutation')
+  invariant(root && operation.operation !== 'subscription', 'a compiled operation is a query or a mutation')
   const fields = compileFields(context, root, [operation.selectionSet])
   const [field] = fields.values()
   invariant(field && fields.size === 1, `${operationName} has one root field`)

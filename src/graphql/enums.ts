@@ -19,7 +19,7 @@ function known<Ref extends EnumRef>(words: readonly string[], ref: Ref): Ref {
 /** Finds the enum that has these words. @param where the input that asks for the enum */
 export function enumOf(words: readonly string[], where: string): EnumRef {
   const [ref, ...others] = enums.get(nameOf(words)) ?? []
-  invariant(ref && others.length === 0, `${where}: one enum has the words ${words.join(', ')}`)
+  invariant(ref && others.length === 0, `${where}: exactly one enum has the words ${words.join(', ')}`)
   return ref
 }
 
