@@ -53,7 +53,7 @@ const databaseLookEveryMs = 1_000
 /** How often idempotency keys that are too old are deleted. */
 const idempotencySweepMs = 3_600_000
 
-/** How often new entries of audit logs are added to the chain (at most 5 s behind: design). */
+/** How often new entries of audit logs are added to the chain. */
 const auditChainEveryMs = 2_000
 
 /**
@@ -64,16 +64,16 @@ const auditHeadsEveryMs = 3_600_000
 /** How often changes of the numbers of transactions are added to the stored counts. */
 const countsCompactMs = 1_000
 
-/** How often old sessions, e-mails and failed attempts to sign in are deleted. */
+/** How often old sessions, e-mails, failed attempts to sign in and client addresses are deleted. */
 const peopleSweepMs = 3_600_000
 
 /** How often the service looks for endpoints with deliveries that are due. */
 const webhooksDueEveryMs = 1_000
 
-/** How often the service gives up or deletes deliveries that are too old. */
+/** How often the service ends or deletes deliveries that are too old. */
 const webhookSweepMs = 3_600_000
 
-/** The function that does each kind of enqueued job. */
+/** Returns the function that does each kind of enqueued job. */
 export function serviceTasks(services: Services): Tasks {
   return {
     'payouts.send': ({ provider }) => sendDuePayouts(services, provider),
@@ -244,11 +244,11 @@ function sweepJobs(services: Services): readonly Job[] {
   ]
 }
 
-/** The job that looks for payouts that are due. */
+/** The name of the job that looks for due payouts and batches. */
 export const payoutsDueJob = 'payouts.due'
 
-/** The job that watches when the books were last proven. */
+/** The name of the job that watches how old the last proof of the books is. */
 const watchJob = 'ledger.watch'
 
-/** The job that looks for webhooks that are due. */
+/** The name of the job that looks for endpoints with due deliveries. */
 export const webhooksDueJob = 'webhooks.due'

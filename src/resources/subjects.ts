@@ -11,13 +11,15 @@ import { settleTransaction } from './transactions/settle.ts'
 import { settleDeposit } from './transactions/settle-deposit.ts'
 import { transactionStates } from './transactions/states.ts'
 
-/** How long a deposit that provably never left is sent again. Choice: as long as its caller waits. */
+/**
+ * How long after its creation a deposit that provably was not sent is sent again. Choice: less than the 20 s
+ * for which its caller waits.
+ */
 const depositUnsentForMs = 15_000
 
 /**
- * The kinds of subject of a request to an operator, each with its rules (see `requests/`). A disbursement has
- * no maximum age after which it is no longer sent again when the operator has no record of it: the merchant
- * owes it.
+ * The kinds of subject of a request to an operator, each with its rules (see `requests/`). A disbursement of
+ * which the operator has no record is sent again without a limit of time, because the merchant owes it.
  */
 export const subjects: Subjects = {
   collection: {

@@ -1,4 +1,5 @@
--- Returns the SHA-256 of the approved facts of a batch: each recipient's operator, account, amount and name.
+-- Returns the SHA-256 of the facts of a batch that people approve: merchant, id, count and total, and each
+-- recipient's operator, account, amount and name.
 CREATE OR REPLACE FUNCTION batch_digest(batch) RETURNS bytea LANGUAGE sql STABLE SET search_path = public,
   pg_temp AS $$
   SELECT sha256(convert_to(format('batch:v1|%s|%s|%s|%s', $1.merchant_id, $1.id, $1.recipient_count,

@@ -5,13 +5,14 @@ import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 
 /**
- * Cancels the unsent recipients of all batches of a deactivated merchant, drafts too: their reserved money is
- * available again. A payment that an operator already has ends as the operator says, and the batch ends with
- * the last of them. The function does nothing for a merchant that is active or does not exist.
+ * Cancels the unsent recipients of all open batches of a deactivated merchant, drafts included. Money that
+ * was reserved for them is available again. A payment that an operator already has ends as the operator says,
+ * and the batch ends with the last of them. The function does nothing for a merchant that is active or does
+ * not exist.
  *
  * Choice: a person of the platform runs this command, as with payouts. No payment of the merchant begins
  * meanwhile, because the merchant is not active.
- * @returns the number of cancelled batches
+ * @returns the number of batches whose cancellation this call began
  */
 export async function cancelBatchesOf(
   services: Pick<Services, 'database'>,

@@ -55,7 +55,7 @@ export function duplicatesOf(ctx: Context, id: number): Promise<Duplicate[]> {
   }).load(id)
 }
 
-/** Reads the duplicate accounts of several batches, by the id of the batch. */
+/** Reads the first 100 duplicate accounts of each of several batches, by the id of the batch. */
 export async function readDuplicates(
   database: SqlConnection,
   merchantId: number,

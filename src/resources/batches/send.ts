@@ -90,7 +90,7 @@ async function beginDue(
     const operator = services.operators.find(provider)
     const room = recipientsInFlightMax - busy.filter((call) => call.provider === provider).length
     if (!operator || room <= 0 || !operator.canStart('disburse', 'background').ok) return []
-    // Compute the deadline before the statement takes the right to send: no call may leave after the fence.
+    // Compute the deadline before the database sets the fence: no call may be sent after the fence has ended.
     return [{ provider, room, deadline: sendDeadline(operator, 'disburse') }]
   })
   if (open.length === 0) return []

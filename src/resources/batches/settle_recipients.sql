@@ -15,7 +15,7 @@ DECLARE
   known bigint[];
   statuses recipient_status[];
   sums bigint[];
-  -- The number of the last send of each recipient, while the operator is not known to have accepted it.
+  -- The number of the last send of each recipient; null where the operator has accepted the request.
   sends smallint[];
   nth int;
   -- The recipient that each outcome changes, and the amount that it settles.

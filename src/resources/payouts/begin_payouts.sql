@@ -80,7 +80,7 @@ BEGIN
       CASE WHEN orphan.found THEN at END, at
     FROM changed c
     LEFT JOIN LATERAL (
-      -- The operator executed this payout before a restore: it is only asked about.
+      -- The operator executed this payout before a restore, so it is only asked about it.
       SELECT true AS found FROM operator_orphan o WHERE o.correlation_id = c.correlation_id LIMIT 1
     ) AS orphan ON true
     WHERE c.status = 'processing' ORDER BY c.id

@@ -7,16 +7,16 @@ import { DomainError } from '../../shared/errors.ts'
 
 const cancelSome = sqlFunction('cancel_payouts_of', { takes: { merchant: 'int', take: 'int' }, gives: 'int' })
 
-/** Most payouts, and most waiting deposits, that one statement cancels. */
+/** The most payouts, and also the most deposits, that one statement cancels. */
 const stepMax = 500
 
 /**
- * Cancels all payouts and all waiting deposits of a deactivated merchant that have not begun, also those with
- * a later date. Their reserved money becomes available again, and each one emits its cancelled event. Payouts
- * that have begun are not touched: the answer of their operator ends them.
+ * Cancels all payouts of a deactivated merchant that have not begun, also those with a later date, and all
+ * its deposits that wait for approval. Their reserved money becomes available again, and each one emits its
+ * cancelled event. Payouts that have begun are not touched: the answer of their operator ends them.
  *
  * Choice: this is a command of the platform's owner and not a part of the deactivation, because a person must
- * first find out whether the payees get their money in another way. Nothing begins in the meantime.
+ * first find out whether the payees get their money in another way. No payment begins in the meantime.
  * @returns the number of cancelled payouts and deposits
  * @throws DomainError NOT_FOUND, STATE_CONFLICT where the merchant is active
  */

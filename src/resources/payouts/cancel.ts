@@ -10,13 +10,13 @@ import type { PayoutStatus } from './states.ts'
 /**
  * Cancels a payout that has not begun and makes its reserved money available again. If the payout begins at
  * the same moment, the lock on its row decides which of the two comes first.
- * @returns the payout, `cancelled`
+ * @returns the id of the payout, which is now `cancelled`
  * @throws DomainError NOT_FOUND, STATE_CONFLICT where it has begun or ended
  */
 export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigint }> {
   const { merchantId, apiKeyId, apiKeyVersion, clientAddress } = callerOf(ctx)
-  // This query under row-level security is a second check that the payout belongs to the caller's merchant:
-  // `cancel_payout` itself runs as its owner, above row-level security.
+  // The SQL function `cancel_payout` bypasses row-level security. This query does not: it checks a second
+  // time that the payout belongs to the caller's merchant.
   const theirs = await ctx.database.merchantPool.query({
     name: 'own_payout',
     text: 'SELECT FROM payout WHERE id = $1 AND merchant_id = $2',

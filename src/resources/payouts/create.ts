@@ -31,7 +31,11 @@ const method = z
   // The GraphQL enum contains BankTransfer: a client that sends it gets the message above.
   .meta({ graphql: payoutMethods })
 
-/** Requires a field of the destination, unless the payout names a beneficiary, who brings both fields. */
+/**
+ * Returns the arguments of `refine` for a field of the destination. The field is required unless the payout
+ * names a beneficiary, which has both fields. The check also runs if other fields are wrong, so that all
+ * problems are reported together.
+ */
 const given = (field: 'paymentMethod' | 'destinationPhone') =>
   [
     (payout: { beneficiaryId?: number | null | undefined; [field: string]: unknown }) =>
@@ -91,7 +95,7 @@ export async function createPayout(
   const input = readInput(createPayoutInput, raw)
   const named = input.reference ?? `po_${ctx.idempotentOperation?.id ?? randomBytes(16).toString('hex')}`
   // Look first for a payout that this request has created: it stays valid even if its beneficiary or its day
-  // would be refused by now.
+  // would be refused now.
   const own = ctx.idempotentOperation?.isResumed && isOwn(ctx, await findExisting(ctx, named), input)
   if (own) return { id: own.id, isNew: false }
   checkDay(ctx, input.scheduledAt)
@@ -124,7 +128,7 @@ export async function createPayout(
     case 'unauthenticated':
       throw await whyTurnedAway(ctx)
     case 'duplicate':
-      // The loser of a race for a reference reads it in a second statement: by then the winner has committed.
+      // The payout that took the reference first is committed by now, so a second statement can read it.
       return repeated(ctx, await findExisting(ctx, named), input)
     case 'halted':
       throw new DomainError('PAYMENTS_OUT_HALTED')
@@ -221,7 +225,8 @@ async function findExisting(ctx: Context, named: string): Promise<Existing | und
 }
 
 /**
- * The payout, if this same request created it in an earlier run under its `Idempotency-Key`; otherwise null.
+ * Returns the payout if an earlier try of this same request, under the same `Idempotency-Key`, created it;
+ * otherwise null.
  */
 function isOwn(ctx: Context, existing: Existing | undefined, input: Input): Existing | null {
   if (!ctx.idempotentOperation?.isResumed || !existing || existing.createdAt < ctx.idempotentOperation.since)
@@ -230,7 +235,7 @@ function isOwn(ctx: Context, existing: Existing | undefined, input: Input): Exis
 }
 
 /**
- * Answers a request for a reference that is taken already.
+ * Answers a request whose reference is already taken.
  * @returns the payout, if this same request created it
  * @throws DomainError DUPLICATE_PAYOUT otherwise
  */

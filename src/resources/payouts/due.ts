@@ -5,7 +5,7 @@ import type { Services } from '../../context.ts'
 /** The reason to read without row-level security. */
 const reason = 'a job works for all merchants'
 
-/** Most payouts and deposits whose approvals one run expires. */
+/** The most payouts, and also the most deposits, whose approvals one run expires. */
 const expiriesMax = 100
 
 const enqueueDue = sqlFunction('enqueue_due', { takes: {}, gives: 'void' })
@@ -14,8 +14,9 @@ const expireBatch = sqlFunction('expire_batch', { takes: {}, gives: 'boolean' })
 
 /**
  * Enqueues the payouts and batches that are due (scheduled, approved or delayed ones, also those that became
- * due while no process ran), and cancels those that were not approved in time.
- * @returns whether there is more to do
+ * due while no process ran), and cancels payouts, deposits, batches and changes of settings that were not
+ * approved in time.
+ * @returns whether there may be more to do
  */
 export async function seeToDuePayouts({ database, sequencer }: Services): Promise<boolean> {
   const { pool } = asPlatform({ database }, reason)

@@ -1,4 +1,5 @@
--- Enqueues a payout that goes at once, in the transaction that creates it.
+-- Enqueues the job that sends an operator's payouts, in the transaction that creates a payout without a
+-- schedule and without an approval.
 CREATE OR REPLACE FUNCTION enqueue_made() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

@@ -40,7 +40,7 @@ BEGIN
         AND (i.reference, i.merchant_id) LIMIT 1
     ) AS old ON true
     LEFT JOIN LATERAL (
-      -- Another operator executed this payout before a restore.
+      -- Another operator executed this payout before a restore, so the outcome is `duplicate`.
       SELECT true AS found FROM operator_orphan o WHERE o.correlation_id = i.identity
         AND o.provider <> i.provider LIMIT 1
     ) AS elsewhere ON true

@@ -16,8 +16,8 @@ export const payoutFilterInput = z.object({
 type PayoutFilter = z.input<typeof payoutFilterInput>
 
 /**
- * Turns a filter into a condition on rows, always of the caller's merchant only. For BankTransfer the
- * condition matches no row: there are no payouts by bank yet.
+ * Returns the condition of a filter for Prisma. It selects only payouts of the caller's merchant. For
+ * BankTransfer it selects no row: there are no payouts by bank yet.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export function payoutsWhere(ctx: Context, raw: PayoutFilter | null | undefined) {

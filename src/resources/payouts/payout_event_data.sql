@@ -1,4 +1,4 @@
--- The data of a payout that the event log keeps, as they are at the moment of the event.
+-- The data of a payout's event: the payout as it is, and the status before.
 CREATE OR REPLACE FUNCTION payout_event_data(payout, was payout_status) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT jsonb_strip_nulls(jsonb_build_object(

@@ -11,8 +11,8 @@ import { sendBegun, sendDeadline } from '../../requests/send.ts'
 const payoutsInFlightMax = 32
 
 /**
- * Time to wait for more free slots, so that one statement fills them together. There is no wait once half of
- * the slots are free.
+ * The time, in ms, to wait for more free slots, so that one statement fills several of them. If more payouts
+ * are probably due and half of the slots are free, there is no wait.
  */
 const payoutsPaceMs = 20
 
@@ -58,7 +58,8 @@ async function beginDue(services: Services, provider: Provider, take: number): P
   const operator = services.operators.find(provider)
   if (take === 0 || !operator?.canStart('disburse', 'background').ok)
     return { sends: [], ended: 0, deadline: services.clock.now() }
-  // Compute the deadline before the database grants the right to send: nothing may leave after the fence.
+  // Compute the deadline before the database sets the fence, so that nothing is sent after the fence has
+  // ended.
   const deadline = sendDeadline(operator, 'disburse')
   const rows = await begin(asPlatform(services, 'a job works for all merchants').pool, provider, take)
   if (rows.length > 0) services.sequencer.notify()
@@ -79,7 +80,7 @@ async function begin(pool: Pool, operator: Provider, take: number): Promise<Payo
   return rows as PayoutRow[]
 }
 
-/** Takes payouts that are due; see begin_payouts.sql. */
+/** Begins payouts that are due; see begin_payouts.sql. */
 export const beginPayouts = sqlFunction('begin_payouts', {
   takes: { operator: 'provider', take: 'int', fenceMs: 'bigint', firstCheckMs: 'bigint' },
   gives: {

@@ -4,8 +4,8 @@ import { settlesPaymentsOut } from '../settle-payment-out.ts'
 import type { PayoutStatus } from './states.ts'
 
 /**
- * Time to collect outcomes of payouts for one statement. It may be longer than for a deposit, because no
- * caller waits for the outcome of a payout.
+ * The time, in ms, for which outcomes of payouts are collected for one statement. It may be longer than for a
+ * deposit, because no caller waits for the outcome of a payout.
  */
 const payoutsSettlePaceMs = 10
 
@@ -16,7 +16,7 @@ export const settlePayouts = sqlFunctionOfMany('settle_payouts', {
   gives: { ordinal: 'int', moved: 'boolean', status: sqlType<PayoutStatus>('payout_status') },
 })
 
-/** Ends a payout that was sent. */
+/** Applies the final outcome of a payout that was sent. */
 export const settlePayout = settlesPaymentsOut<PayoutStatus>({
   origin: 'payout',
   becomes: { success: 'completed', failed: 'failed' },

@@ -1,7 +1,8 @@
--- Settles payouts. A payout that was sent ends only here and only once, wherever its outcome came from; its
--- money moves as for a deposit. If a call has several outcomes for one payout, the first that may apply is
--- applied. `moved` is false where the payout had ended or had not begun; `status` is then its present
--- status, null where there is no such payout.
+-- Settles payouts. A payout that was sent ends only here and only once, wherever its outcome came from. At
+-- most the reserved amount is paid, and the rest is available again. If a call has several outcomes for one
+-- payout, the first that may apply is applied. `moved` is false where the outcome was not applied: the payout
+-- had ended, had not begun, or was sent again or accepted since. `status` is then the present status of the
+-- payout, null where it does not exist.
 CREATE OR REPLACE FUNCTION settle_payouts(
   payout_ids bigint[], to_statuses payout_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
@@ -18,7 +19,7 @@ DECLARE
   statuses payout_status[];
   -- The reserved amounts; null where the payout has no reservation and may not be settled.
   sums bigint[];
-  -- The number of the last send; null where the operator is known to have accepted the request.
+  -- The number of the last send; null where the operator has accepted the request.
   sends smallint[];
   nth int;
   -- For each outcome: the payout that it ends, its reserved amount, and the amount that is paid.

@@ -28,7 +28,7 @@ export const transactionFilterInput = z.object({
 export type TransactionFilter = z.input<typeof transactionFilterInput>
 
 /**
- * Turns a filter into a condition of Prisma, which only rows of the caller's merchant match.
+ * Returns the condition of a filter for Prisma. It selects only transactions of the caller's merchant.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export function transactionsWhere(ctx: Context, raw: TransactionFilter | null | undefined) {

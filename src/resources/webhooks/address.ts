@@ -9,11 +9,14 @@ import type { Config } from '../../config/config.ts'
 import { invalidInput, readInput, webAddress } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 
-/** Longest wait for the DNS at registration. Choice: the caller waits for this check. */
+/**
+ * The longest wait for the DNS, in ms, when an endpoint is registered or changed. Choice: the caller waits
+ * too.
+ */
 const webhookResolveMs = 2_000
 
-// A merchant that registers an endpoint makes the service send requests from inside its own network. This
-// file decides which addresses are allowed, at registration and again for every connection.
+// The address of an endpoint comes from a merchant, and the service sends requests to it from inside its own
+// network. This file decides which addresses are allowed, at registration and again for every connection.
 
 /** A function that finds all addresses of a host name. @throws Error where the name has none */
 export type Resolve = (hostname: string) => Promise<readonly string[]>
@@ -25,7 +28,10 @@ export interface AddressRules {
   resolve?: Resolve | undefined
 }
 
-/** The error for an address that the service does not send to; `message` continues the name of the field. */
+/**
+ * The error for an address that the service does not send to; `message` is written to follow the field's
+ * name.
+ */
 export class AddressRefused extends Error {
   override readonly name = 'AddressRefused'
 }
@@ -36,8 +42,8 @@ export class NameNotFound extends Error {
 }
 
 /**
- * Checks the address of a new or changed endpoint, also the addresses that its name resolves to. This waits
- * for the DNS: call it outside of transactions.
+ * Checks the address of a new or changed endpoint, also the addresses that its name resolves to. Call it
+ * outside of transactions, because it waits for the DNS.
  * @returns the address as it is stored: normalized, without a fragment
  * @throws DomainError INVALID_INPUT that names `url`
  */
@@ -96,8 +102,8 @@ export function readWebhookUrl(text: string, mode: AddressRules['mode']): URL {
 
 /**
  * Makes a connector that resolves a name once, requires every address of the name to be allowed, and connects
- * to one of them, under the original name.
- * @param connected gets the address of each attempt
+ * to one of them. TLS still checks the certificate for the name.
+ * @param connected gets the first address before the connection, then the address that was reached
  */
 export function guardedConnector(
   rules: AddressRules,
@@ -164,7 +170,8 @@ const innerAddresses: ReadonlySet<string> = new Set(['168.63.129.16'])
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 
 /**
- * Whether the service may connect to an address: the public internet, or in a sandbox also its own machine.
+ * Whether the service may connect to an address: one of the public internet, in a sandbox also one of this
+ * machine.
  */
 function isAllowed(address: string, mode: AddressRules['mode']): boolean {
   if (!ipaddr.isValid(address)) return false

@@ -3,14 +3,14 @@ import { limits } from '../../shared/limits.ts'
 import type { SendResult } from '../../shared/sender.ts'
 import { sqlFunctionOfMany } from '../../database/sql-function.ts'
 
-/** Longest time until a successful attempt is written. */
+/** The time, in ms, for which successful attempts are collected before they are written. */
 const attemptPendingMs = 50
 
 /** One attempt and its result. */
 export interface AttemptRecord {
   /** Id of the delivery. */
   id: bigint
-  /** Attempts of the delivery's present run before this one. */
+  /** Attempts before this one since the delivery was created, or was last resumed or replayed. */
   count: number
   /** The time when the attempt began, by the clock of the service. */
   at: Date
@@ -27,12 +27,13 @@ export interface EndpointState {
 
 /**
  * The log that writes the results of one endpoint's attempts, in their order. Several successes share one
- * statement, so that a fast receiver never waits for the disk. If the process dies, events with unwritten
+ * statement, so that a fast receiver seldom waits for the disk. If the process dies, events with unwritten
  * results are sent again.
  */
 export interface AttemptLog {
   /**
-   * Adds a successful attempt, which is written soon. Waits only where too many attempts are not written yet.
+   * Adds a successful attempt, which is written soon. Waits for the running write if too many attempts are
+   * not written yet.
    * @throws Error of an earlier write that failed
    */
   add(attempt: AttemptRecord): Promise<void>

@@ -1,5 +1,5 @@
--- Changes the fields that are not null. When an endpoint is enabled or gets another address, its failures are
--- forgotten, and the deliveries that waited are sent.
+-- Changes the fields that are not null. When an endpoint is enabled, or an active one gets another address,
+-- its count of failures becomes zero and its waiting deliveries are sent.
 -- @returns whether the merchant has the endpoint
 CREATE OR REPLACE FUNCTION change_webhook(merchant int, endpoint int, address text, names text[],
   active boolean) RETURNS boolean

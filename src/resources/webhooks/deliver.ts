@@ -16,8 +16,8 @@ const rescheduleEndpoint = sqlFunction('reschedule_endpoint', {
 })
 
 /**
- * Failures in a row after which an endpoint is only probed (docs/design/events.md#deliveries; also in
- * SQL).
+ * Failures in a row after which an endpoint is only probed (see docs/design/events.md#deliveries). The SQL
+ * functions contain the same number.
  */
 const webhookProbeFrom = 5
 
@@ -33,8 +33,8 @@ const endpointTurnMs = 10_000
 /**
  * Sends the due events of an endpoint one by one, in the order of the log, until no more are due. Only one
  * process at a time does this for an endpoint. After five failures in a row, only the oldest delivery is
- * tried, when it is due. A process that dies may have sent events without recording it: they are sent again,
- * under the same id.
+ * tried, when it is due. If a process dies after it sent an event and before it recorded this, the event is
+ * sent again, under the same id.
  */
 export function deliverDue(services: Services, endpointId: number): Promise<void> {
   return services.drains.webhooks.run(endpointId, (run) => {
@@ -162,7 +162,7 @@ async function readTarget(services: Services, id: number): Promise<Target | null
 /** A delivery that is due, and its event. */
 interface Due {
   id: bigint
-  /** Attempts of its present run. */
+  /** Attempts since the delivery was created, or was last resumed or replayed. */
   count: number
   type: EventType
   position: bigint
@@ -172,8 +172,8 @@ interface Due {
 }
 
 /**
- * Reads the due deliveries of an endpoint in the order of the log; of an endpoint that keeps failing, only
- * the oldest delivery, and only if it is due.
+ * Reads the due deliveries of an endpoint in the order of the log. After five failures in a row, it reads
+ * only the oldest pending delivery, and only if that one is due.
  */
 async function takeDue({ leases }: Services, endpointId: number, failures: number): Promise<Due[]> {
   const isProbing = failures >= webhookProbeFrom
@@ -186,7 +186,7 @@ async function takeDue({ leases }: Services, endpointId: number, failures: numbe
 }
 
 const pending = `SELECT * FROM webhook_delivery WHERE endpoint_id = $1 AND status = 'pending'`
-// Each index has a statement of its own: new deliveries without a time, and retries by time or by position.
+// Each part of a UNION reads one index: that of new deliveries, or those of retries by time and by position.
 const dueNow = `
   (${pending} AND next_attempt_at IS NULL ORDER BY position LIMIT $2)
   UNION ALL

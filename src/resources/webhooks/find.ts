@@ -9,7 +9,7 @@ export function webhooksWhere(ctx: Context): { merchantId: number; removedAt: nu
 
 /**
  * Finds an endpoint of the caller's merchant under row-level security. Call this before a function that
- * writes to the endpoint: such functions run above row-level security.
+ * writes to the endpoint: such functions bypass row-level security.
  * @throws DomainError NOT_FOUND
  */
 export async function findWebhook(ctx: Context, id: number): Promise<{ id: number; merchantId: number }> {

@@ -1,15 +1,13 @@
 import { type EventType, events } from '../../events/catalogue.ts'
 
-/**
- * The event as it is sent. A test is not in the event log: it has its delivery's own id and no position.
- */
+/** The event as it is sent. A test event is not in the event log: it has an id of its own and no position. */
 export interface SentEvent {
   /** `evt_12`, the same on every attempt, so that a receiver can detect a repetition. */
   id: string
   type: EventType | 'test'
   /** The data that the log keeps, frozen at the time of the event. */
   data: object
-  /** Service time. */
+  /** The moment of the event, by the clock of the service. */
   occurredAt: Date
   merchantId: number
   /** Position in the merchant's log; null for a test. */

@@ -1,4 +1,5 @@
--- Records a sample event and its result, which counts neither for nor against the endpoint.
+-- Records a sample event and its result. It sets the time of the endpoint's last success or failure, but does
+-- not change its count of failures.
 CREATE OR REPLACE FUNCTION record_webhook_test(
   merchant int, endpoint int, delivery bigint, sent_at timestamptz, delivered boolean, status_code int,
   error text, duration_ms int, answer text, address text

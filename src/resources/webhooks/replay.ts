@@ -89,7 +89,10 @@ export async function replayEvents(
 /** The events of one statement: a range of positions, or a list of positions. */
 type PositionPage = [first: bigint | null, last: bigint | null, pagePositions: readonly bigint[] | null]
 
-/** Choice: one call locks the endpoint for some 40 ms, and the numbering of events may wait for that lock. */
+/**
+ * The positions that one statement handles. Choice: it locks the endpoint for some 40 ms, and the numbering
+ * of events may wait for that lock.
+ */
 const positionsPerCall = 500
 
 function* stretchesOf(from: bigint, to: bigint): Generator<PositionPage> {
@@ -105,7 +108,7 @@ function* someOf(positions: readonly bigint[]): Generator<PositionPage> {
 }
 
 /**
- * Finds the positions of events by their ids. The result stays true: events never go and never change.
+ * Finds the positions of events by their ids. The result stays valid: events are never deleted or changed.
  * @throws DomainError INVALID_INPUT
  */
 async function positionsOf(ctx: Context, ids: readonly string[]): Promise<bigint[]> {

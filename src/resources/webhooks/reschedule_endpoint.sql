@@ -1,5 +1,6 @@
--- Sets the time at which the endpoint's queue has its next due delivery, after the queue found no more. Takes
--- the same row lock as each transaction that adds a delivery. @returns whether a delivery is due already
+-- Sets the time at which the endpoint's queue has its next due delivery, after the queue found no more. It
+-- locks the same row as each transaction that adds a delivery, so that it misses none. @returns whether a
+-- delivery is due already
 CREATE OR REPLACE FUNCTION reschedule_endpoint(endpoint int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

@@ -1,6 +1,7 @@
--- Resumes the deliveries of an endpoint that its merchant enabled (the caller has set it active): the pending
--- deliveries are sent at once and in order. Deliveries that became `dead` since the endpoint began to fail
--- are sent too, unless the receiver no longer wants the event (410). At most the oldest ten thousand of each.
+-- Resumes the deliveries of an endpoint that its merchant enabled or gave another address (the caller has set
+-- it active): the pending deliveries are sent at once and in order. Deliveries of the last 30 days that
+-- became `dead` since the endpoint began to fail are sent too, unless the receiver no longer wants the event
+-- (410). At most the oldest ten thousand of each.
 CREATE OR REPLACE FUNCTION resume_webhook(endpoint int) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

@@ -1,4 +1,5 @@
--- Gives an endpoint a new secret, once per operation. An old secret that is still valid stays the old one.
+-- Gives an endpoint a new secret, once per operation. If the previous secret is still valid, it stays the
+-- previous one, and the secret between the two ends.
 CREATE OR REPLACE FUNCTION rotate_webhook_secret(merchant int, endpoint int, encrypted bytea,
   operation_id text, overlap_ms bigint)
 RETURNS TABLE (secret_encrypted bytea) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,

@@ -37,8 +37,8 @@ export interface Sample extends Pick<SendResult, 'isDelivered' | 'statusCode' | 
 
 /**
  * Sends the sample event `test` to an endpoint, active or not, and records the result as a delivery. Unlike
- * other deliveries, it counts neither as a success nor as a failure of the endpoint. Calls that come while a
- * sample is under way share its result.
+ * other deliveries, it does not change the endpoint's count of failures. Calls that come while a sample is
+ * under way share its result.
  * @throws DomainError NOT_FOUND, OVERLOADED where the service ends before the receiver answers
  * @see docs/design/rules.md#webhook-endpoints
  */

@@ -22,7 +22,7 @@ import {
 const webhookAnswerMaxBytes = 64 * 1_024
 const webhookAnswerKeptBytes = 2 * 1_024
 
-/** Longest wait that a receiver may ask for. Choice: the longest wait of the schedule. */
+/** The longest wait, in ms, that a receiver may ask for. Choice: the longest wait of the default schedule. */
 const webhookRetryAfterMaxMs = 24 * 3_600_000
 
 /** The options of a sender: allowed addresses, certificates for tests, and the deadline of one exchange. */
@@ -32,11 +32,14 @@ export interface SenderOptions extends AddressRules {
   ca?: string
 }
 
-/** Choice: leaves time for the request itself if the first of several addresses does not answer. */
+/**
+ * The longest time, in ms, to connect. Choice: if the first of several addresses does not answer, time is
+ * left.
+ */
 const connectTimeoutMs = 5_000
 /**
- * Choice: a busy endpoint gets its next event sooner than this. The other end may close a connection that has
- * been idle for longer at the very moment when the service writes to it.
+ * The time, in ms, for which an idle connection is kept. Choice: a busy endpoint gets its next event sooner.
+ * After a longer time, the receiver may close the connection just when the service writes to it.
  */
 const keepAliveMs = 1_000
 const keepAliveMaxMs = 4_000
@@ -45,8 +48,9 @@ const keepAliveMaxMs = 4_000
 const hostsMax = 5_000
 
 /**
- * Makes the sender, the only way to receivers. It connects only to allowed addresses, keeps connections while
- * events follow each other, follows no redirects, and has one deadline for the whole exchange.
+ * Makes the sender, through which every request to a receiver goes. It connects only to allowed addresses,
+ * keeps connections while events follow each other, follows no redirects, and has one deadline for the whole
+ * exchange.
  */
 export function createSender({ deadlineMs, ca, ...rules }: SenderOptions): Sender {
   let isClosed = false
@@ -57,7 +61,8 @@ export function createSender({ deadlineMs, ca, ...rules }: SenderOptions): Sende
     allowH2: false,
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMaxMs,
-    // One deadline for the whole exchange replaces both timeouts: they do not stop a server that drips bytes.
+    // One deadline for the whole exchange replaces both timeouts, which do not stop a server that sends
+    // slowly.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: guardedConnector(rules, options, (origin, address) => addresses.set(origin, address)),
@@ -87,7 +92,7 @@ export function createSender({ deadlineMs, ca, ...rules }: SenderOptions): Sende
   }
 }
 
-/** Parses a stored address; null if it was allowed in a sandbox and the database now serves production. */
+/** Parses a stored address; null if it is not allowed now, as after a change from sandbox to production. */
 function readStored(text: string, mode: AddressRules['mode']): URL | null {
   try {
     return readWebhookUrl(text, mode)

@@ -18,10 +18,10 @@ export function newWebhookSecret(): Secret {
 }
 
 /**
- * Makes the headers of one attempt. `X-Service-Signature` is hex, over the body, with
- * the text of the secret as the key. The headers `webhook-...` are those of Standard Webhooks, which also
- * cover id and time. During a rotation `X-Service-Signature` uses the old secret,
- * `X-Service-Signature-Next` the new one, and `webhook-signature` has a signature of each.
+ * Makes the headers of one attempt. `X-Service-Signature` is the HMAC-SHA-256 of the body in hex; the key is
+ * the text of the secret. The headers `webhook-...` are those of Standard Webhooks, which also cover id and
+ * time. While an old secret is valid, `X-Service-Signature` uses the old secret, `X-Service-Signature-Next`
+ * the new one, and `webhook-signature` has a signature of each.
  * @param at real time: receivers compare it with their own clock, while a sandbox's clock may be moved
  * @see docs/design/events.md#deliveries
  */

@@ -22,9 +22,9 @@ export const updateWebhookInput = z.object({
 type UpdateWebhookInput = z.input<typeof updateWebhookInput>
 
 /**
- * Changes the given fields of an endpoint and leaves the others as they are. When an endpoint is enabled or
- * gets a new address, its count of failures becomes zero, and waiting events are sent at once, in order.
- * While an endpoint is inactive, new events wait for it.
+ * Changes the given fields of an endpoint and leaves the others as they are. When an endpoint is enabled, or
+ * an active one gets a new address, its count of failures becomes zero, and waiting events are sent at once,
+ * in order. While an endpoint is inactive, new events wait for it.
  * @throws DomainError INVALID_INPUT, NOT_FOUND
  * @see docs/design/rules.md#webhook-endpoints
  */
