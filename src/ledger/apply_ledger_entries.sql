@@ -1,5 +1,6 @@
--- Applies the new entries of each statement to the balances: one update per merchant, with the rows locked in
--- the order of their ids.
+-- Applies the new entries of each statement to the balances: one update per merchant, with the balance rows
+-- locked in the order of the merchants' ids. A merchant that owes money and has money available then pays the
+-- debt from it (`recover`).
 CREATE OR REPLACE FUNCTION apply_ledger_entries() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE

@@ -24,7 +24,7 @@ const auditSliceTimeoutMs = 10_000
 const auditSliceMs = 1_000
 const auditRowsMin = 500
 
-/** The pool for proving the books in short transactions: the new rows, and all rows slice by slice. */
+/** The pool with which the books are proven, in short transactions. */
 interface Books {
   readonly pool: Pool
 }
@@ -51,9 +51,9 @@ export interface RecentProof {
 
 /**
  * Proves the rows that were written since the last proof, and every balance; one process at a time. Where
- * more rows wait than `size` allows, it proves a part of them. A problem halts payments out until a person
- * resumes them.
- * @param options.beside proves also while another process proves; then the result is not recorded
+ * more rows wait than `size` allows, it proves a part of them and no balance. A problem halts payments out
+ * until a person resumes them.
+ * @param options.beside proves all new rows, even while another process proves; then nothing is recorded
  * @returns null where another process proves
  * @throws DatabaseError where the proof took too long: then nothing was proven
  */
@@ -86,7 +86,7 @@ const auditRecent = sqlFunction('audit_recent', {
   takes: { uptoEntry: 'bigint?', uptoEvent: 'bigint?' },
   gives: problemColumns,
 })
-/** Sums the rows that the proof has read, so it may take longer than an ordinary statement. */
+/** Records a proof. It sums the rows that the proof has read, so it may take longer than other statements. */
 const recordProof = sqlFunction('record_proof', {
   takes: { uptoEntry: 'bigint?', uptoEvent: 'bigint?' },
   gives: 'void',
@@ -106,8 +106,9 @@ export interface PassProgress {
 }
 
 /**
- * Proves the next slice of all the books, in the background: one process at a time, one pass a day. A pass
- * continues where it stopped, also after a restart. A problem halts payments out until a person resumes them.
+ * Proves the next slice of all the books, in the background: one process at a time, and a new pass when
+ * `duePass` says so. A pass continues where it stopped, also after a restart. A problem halts payments out
+ * until a person resumes them.
  * @returns null where nothing is due, or another process proves
  * @throws DatabaseError where the slice took too long: then it was not proven
  */
@@ -152,7 +153,7 @@ export async function proveWhole(
   }
 }
 
-/** Tries a slice again, smaller each time, while it runs into its time limit. */
+/** Proves a slice; while it runs into its time limit, tries a smaller one, down to `auditRowsMin`. */
 async function untilProven<Result>(size: SliceSize, work: () => Promise<Result>): Promise<Result> {
   for (;;) {
     const { rows } = size
@@ -223,8 +224,8 @@ async function sized<Result>(size: SliceSize, work: () => Promise<Result>): Prom
 
 const queryCanceled = '57014'
 /**
- * Returns the running pass. Otherwise begins a new one: a day after the last one began, or, where the last
- * one found a problem, a minute after it ended.
+ * SQL that returns the running pass, or begins a new one a day after the last pass without a problem began,
+ * but not within a minute after the end of any pass. Null where neither is the case.
  */
 const duePass = `SELECT coalesce(due.id, CASE WHEN due.is_due THEN begin_audit_pass('rolling') END) AS id
   FROM (SELECT

@@ -1,5 +1,6 @@
--- Proves that the events of batches report each change of status and the last ledger entry of each sort.
--- `audit_batches` calls this function, and its planner settings apply here too.
+-- Proves that the events of batches report each change of status, and the last ledger entry of each kind (the
+-- beginning, the end, a payment in between, a reversal). `audit_batches` calls this function with its own
+-- planner settings.
 CREATE OR REPLACE FUNCTION audit_batch_events(ids int[], recipients bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
@@ -37,9 +38,9 @@ LANGUAGE sql STABLE AS $$
       IS DISTINCT FROM (b.status::text, b.succeeded_count::text, b.failed_count::text,
         b.cancelled_count::text, b.paid_amount::text)
   UNION ALL
-  -- The last entry of each sort was reported by an event no earlier than the entry.
+  -- An event that is not older than the last entry of each kind reported that entry.
   SELECT 'events_report_every_change', m.merchant_id, format(
-    'no event tells what last moved of batch:%s (%s)',
+    'no event reports the last ledger entry of batch:%s (%s)',
     m.batch_id, m.what)
   FROM (
     SELECT min(m.merchant_id) AS merchant_id, b.id AS batch_id, w.what, max(m.created_at) AS at

@@ -36,7 +36,8 @@ BEGIN
         coalesce(f.failed, 0), coalesce(f.cancelled, 0),        coalesce(f.paid, 0),
           coalesce(f.returned, 0)));
 
-  -- A batch is reserved whole, in one entry; a draft is not. Its cancelled amount is given back in one entry.
+  -- One entry reserves the whole amount when the batch starts or waits for approval; before, none does. One
+  -- entry gives back the amount of the cancelled recipients.
   RETURN QUERY
   WITH moved AS (
     SELECT m.origin, min(m.merchant_id) AS merchant_id, max(m.merchant_id) AS merchant_id_too,
@@ -86,7 +87,7 @@ BEGIN
 
   -- The approved content of a batch never changes; the constraints of the table ensure the approvals.
   RETURN QUERY
-  SELECT 'approvals_cover_what_is_paid', b.merchant_id, format('batch:%s is not what was to be approved',
+  SELECT 'approvals_cover_what_is_paid', b.merchant_id, format('batch:%s differs from its approved content',
     b.id)
   FROM batch b
   WHERE b.approval_digest IS NOT NULL AND b.id = ANY (ids) AND b.approval_digest IS DISTINCT

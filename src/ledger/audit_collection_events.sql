@@ -1,15 +1,15 @@
 -- Proves that the events of collections report each change of status once. `audit_collections` calls this
--- function, and its planner settings apply here too.
+-- function with its own planner settings.
 CREATE OR REPLACE FUNCTION audit_collection_events(ids bigint[], origins text[], changes text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
-  -- A chain is right where the hashes of the reported statuses cancel out except for the last one: each event
-  -- begins where the event before it ended, none is missing, and none is there twice.
+  -- Each event adds the hash of its status and subtracts the hash of the status before. If no event is
+  -- missing or doubled, the hashes cancel out, except for the hash of the last status (`net`).
   WITH lawful AS MATERIALIZED (
     SELECT event_of(m.to_status) AS type, m.from_status AS was, m.to_status AS status
     FROM lifecycle_move m WHERE m.lifecycle = 'transaction'
     UNION ALL SELECT 'payment_pending', '', 'pending'
-    -- The operator takes a payment back that refunds had given back already.
+    -- The operator took a payment back after refunds had given all of it back.
     UNION ALL SELECT 'payment_reversed', 'reversed', 'reversed'
   ), events AS (
     SELECT c.transaction_id, min(c.merchant_id) AS merchant_id, max(c.merchant_id) AS merchant_id_too,

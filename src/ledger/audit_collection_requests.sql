@@ -1,5 +1,5 @@
 -- Proves that the requests to operators for collections agree with their statuses, and that each collection
--- has one request. `audit_collections` calls this function, and its planner settings apply here too.
+-- has one request. `audit_collections` calls this function with its own planner settings.
 CREATE OR REPLACE FUNCTION audit_collection_requests(ids bigint[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$

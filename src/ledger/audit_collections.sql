@@ -1,5 +1,5 @@
--- Proves collections: their credits, reversals, excesses, events, requests and references. An excess is kept
--- apart; credit and excess together are the amount that the operator confirmed.
+-- Proves collections: their credits, reversals, excesses, events, requests and references. An excess has its
+-- own entry; credit and excess together are the amount that the operator confirmed.
 CREATE OR REPLACE FUNCTION audit_collections(ids bigint[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
@@ -42,7 +42,7 @@ BEGIN
   ), reversed AS (
     SELECT t.id, t.merchant_id, clearing_account(t.payment_method) AS account,
       t.settled_amount AS settled,
-      -- This includes an excess that a person credited.
+      -- The amount to give back: the settled amount, and an excess that was credited.
       t.settled_amount + CASE x.state WHEN 'credited' THEN x.confirmed_amount - x.requested_amount
         ELSE 0 END AS amount
     FROM transaction t LEFT JOIN settlement_exception x ON x.merchant_id = t.merchant_id
@@ -56,7 +56,7 @@ BEGIN
   FROM reversed r FULL JOIN back b ON transaction_of(b.origin) = r.id
   WHERE (r.merchant_id, r.merchant_id, r.amount, r.account, r.account)
     IS DISTINCT FROM (b.merchant_id, b.merchant_id_too, b.amount, b.account, b.account_too)
-    -- Or the collection's refunds gave all of it back to the payer.
+    -- Allowed: no entry of the collection gave it back, but its refunds returned all of it to the payer.
     AND NOT (b.origin IS NULL AND r.settled <= (
       SELECT coalesce(sum(g.settled_amount), 0) FROM transaction g WHERE g.refund_of_id = r.id));
 

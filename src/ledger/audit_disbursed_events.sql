@@ -1,10 +1,10 @@
 -- Proves that the events of deposits, refunds and payouts report each change of status once.
--- `audit_disbursements` calls this function, and its planner settings apply here too.
+-- `audit_disbursements` calls this function with its own planner settings.
 CREATE OR REPLACE FUNCTION audit_disbursed_events(ids bigint[], payout_ids bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
-  -- A chain is right where each of its moves is allowed, none is there twice, and the hashes of the reported
-  -- statuses cancel out except for the last one.
+  -- Each event adds the hash of its status and subtracts the hash of the status before. If no event is
+  -- missing or doubled, the hashes cancel out, except for the hash of the last status (`net`).
   WITH lawful (type, was, status) AS MATERIALIZED (VALUES
     ('deposit_pending', '', 'pending'), ('deposit_processing', 'pending', 'processing'),
     ('deposit_cancelled', 'pending', 'cancelled'), ('deposit_processing', '', 'processing'), (

@@ -1,5 +1,5 @@
--- Proves the money of each deposit, refund and payout: it was reserved once, and the reservation ended as the
--- status says. `audit_disbursements` calls this function, and its planner settings apply here too.
+-- Proves the money of each deposit, refund and payout: its amount was reserved once, and the reservation
+-- ended as the status says. `audit_disbursements` calls this function with its own planner settings.
 CREATE OR REPLACE FUNCTION audit_disbursed_money(ids bigint[], payout_ids bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
@@ -32,7 +32,7 @@ LANGUAGE sql STABLE AS $$
     GROUP BY m.origin
   )
   SELECT 'disbursements_end_once', coalesce(d.merchant_id, m.merchant_id), CASE
-    WHEN d.origin IS NULL THEN m.origin || ' set money aside, and is no payment out'
+    WHEN d.origin IS NULL THEN m.origin || ' reserved money, and is no payment out'
     ELSE format('%s over %s is %s%s: set aside %s, paid %s, given back %s, returned %s', d.origin, d.amount,
       d.status,
       CASE WHEN d.back THEN ', taken back' END, coalesce(m.reserved, 0), coalesce(m.posted, 0),

@@ -1,7 +1,6 @@
 -- Returns each deposit, refund or payout that does not match its request to the operator: in its status,
 -- merchant, amount, operator or phone number. Returns also the requests that belong to no such payment.
--- `audit_disbursements` calls this function, and its planner settings (`SET plan_cache_mode`, ...) apply here
--- too.
+-- `audit_disbursements` calls this function with its own planner settings.
 CREATE OR REPLACE FUNCTION audit_disbursed_requests(ids bigint[], payout_ids bigint[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
@@ -45,7 +44,7 @@ LANGUAGE sql STABLE AS $$
         ELSE false END) IS NOT TRUE END
   UNION ALL
   SELECT 'statuses_agree_with_requests', r.merchant_id,
-    format('transaction:%s was to be paid out, and was asked for', r.transaction_id)
+    format('transaction:%s is a payment out, and has a request to collect', r.transaction_id)
   FROM operator_request r JOIN transaction t ON t.id = r.transaction_id
   WHERE r.kind = 'collect' AND t.transaction_type <> 'pay' AND r.transaction_id = ANY (ids)
     AND t.id = ANY (ids)

@@ -1,6 +1,6 @@
--- Proves deposits, refunds and payouts, each from its first row, and the amounts that refunds gave back:
--- their money, events, requests and approvals agree. A deposit that waits for approval has only its
--- reservation, and each paid one was approved.
+-- Proves deposits, refunds and payouts with all their rows, and the amounts that refunds gave back: money,
+-- events, requests, approvals and references agree. A deposit that waits for approval has only its
+-- reservation; one that needed approval is paid only after it.
 CREATE OR REPLACE FUNCTION audit_disbursements(ids bigint[], payout_ids bigint[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
@@ -20,7 +20,7 @@ BEGIN
   WHERE reserved.step = 'reserve' AND t.status NOT IN ('pending', 'processing')
     AND reserved.origin = ANY (origins)
     AND t.id = ANY (ids)
-    -- Without `origins` here: with them each reservation was compared with all of the slice.
+    -- A filter by `origins` here made PostgreSQL compare each reservation with every origin of the slice.
     AND NOT EXISTS (
       SELECT FROM ledger_entry e WHERE e.origin = reserved.origin AND e.step IN ('post', 'void'));
 
@@ -47,7 +47,7 @@ BEGIN
   RETURN QUERY SELECT * FROM audit_disbursed_events(ids, payout_ids, origins);
   RETURN QUERY SELECT * FROM audit_disbursed_requests(ids, payout_ids);
 
-  -- The paid content is the approved content, and no payment begins without its approval.
+  -- A payment that needs approval has the content that was approved, and does not begin before its approval.
   RETURN QUERY
   SELECT 'approvals_cover_what_is_paid', p.merchant_id, format('payout:%s is %s, its approval %s', p.id,
     p.status,

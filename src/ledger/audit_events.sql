@@ -1,5 +1,5 @@
--- Proves the events with ids above `after`, up to `upto`: each names its subject, and the subject exists. The
--- content of the events is proven with the subjects (`audit_subjects`).
+-- Proves the events with ids above `after`, up to `upto`: each event of a payment or batch names it, and it
+-- exists. The content of the events is proven with the payments and batches (`audit_subjects`).
 CREATE OR REPLACE FUNCTION audit_events(after bigint, upto bigint)
   RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
@@ -11,7 +11,7 @@ DECLARE
       WHERE m.lifecycle = 'transaction');
 BEGIN
   RETURN QUERY
-  SELECT 'events_report_every_change', e.merchant_id, format('event:%s (%s) does not tell what it is about',
+  SELECT 'events_report_every_change', e.merchant_id, format('event:%s (%s) names no payment or batch',
     e.id, e.type)
   FROM event e CROSS JOIN LATERAL (SELECT event_origin(e.data) AS origin OFFSET 0) c
   WHERE e.id > after AND e.id <= upto

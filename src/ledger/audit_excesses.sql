@@ -1,5 +1,5 @@
 -- Proves that each excess (the amount that an operator confirmed beyond the requested one) is booked once and
--- decided once. `audit_collections` calls this function, and its planner settings apply here too.
+-- decided once. `audit_collections` calls this function with its own planner settings.
 CREATE OR REPLACE FUNCTION audit_excesses(ids bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$

@@ -1,4 +1,4 @@
--- Proves that each request to an operator has the identity of its row (`correlation_id`).
+-- Proves that each request to an operator has the same identity (`correlation_id`) as its payment.
 CREATE OR REPLACE FUNCTION audit_identities(ids bigint[], payout_ids bigint[], batch_ids int[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp

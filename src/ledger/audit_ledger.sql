@@ -1,5 +1,5 @@
--- Checks every invariant in one snapshot. Writes nothing. Checks the rows written after the point that the
--- last audit reached; if `whole`, all rows. Use `whole` only for small test databases. In a running service,
+-- Checks every invariant in one snapshot. Writes nothing. Checks the rows written after the proven point
+-- (`audit_point`); if `whole`, all rows. Use `whole` only for small test databases. In a running service,
 -- `prove_slice` checks the old rows part by part, and `audit_recent` the new ones.
 CREATE OR REPLACE FUNCTION audit_ledger(whole boolean) RETURNS TABLE (invariant text, merchant_id int,
   problem text)

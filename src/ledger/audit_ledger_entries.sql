@@ -1,5 +1,5 @@
 -- Proves the ledger entries with ids above `after`, up to `upto`: each has one origin, which exists, and
--- moves money as its step requires, also for an excess. The sums of the entries are proven with their origins
+-- moves money between the accounts of its step. The sums of the entries are proven with their origins
 -- (`audit_subjects`) and with the balances (`audit_balances`).
 CREATE OR REPLACE FUNCTION audit_ledger_entries(after bigint, upto bigint)
   RETURNS TABLE (invariant text, merchant_id int, problem text)
@@ -8,12 +8,12 @@ SET plan_cache_mode = force_custom_plan SET jit = off SET work_mem = '64MB' SET 
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-  SELECT 'reservations_end_once', ended.merchant_id, ended.origin || ' ended otherwise than it was reserved'
+  SELECT 'reservations_end_once', ended.merchant_id, ended.origin || ' ended unlike its reservation'
   FROM ledger_entry ended LEFT JOIN ledger_entry reserved ON reserved.origin = ended.origin
     AND reserved.step = 'reserve'
     LEFT JOIN ledger_entry release ON release.origin = ended.origin AND release.step = 'release'
       AND ended.step = 'post'
-  -- The reservation of a batch ends with each of its recipients: see `audit_batches`.
+  -- The reservation of a batch ends in parts, one for each recipient: see `audit_batches`.
   WHERE ended.step IN ('post', 'void') AND ended.id > after AND ended.id <= upto
     AND ended.origin NOT LIKE 'recipient:%'
     AND ended.origin NOT LIKE 'batch:%' AND (ended.merchant_id, ended.amount + coalesce(release.amount, 0),
@@ -32,7 +32,7 @@ BEGIN
   WHERE m.id > after AND m.id <= upto
   UNION ALL
   SELECT 'entries_have_one_origin', m.merchant_id,
-    format('%s from %s to %s for %s: nothing of ours moves so', m.step, m.debit, m.credit, m.origin)
+    format('%s from %s to %s for %s is no valid movement', m.step, m.debit, m.credit, m.origin)
   FROM ledger_entry m LEFT JOIN transaction t ON t.id = transaction_of(m.origin)
   WHERE m.id > after AND m.id <= upto AND NOT (CASE m.step
     WHEN 'fund' THEN m.origin LIKE 'funding:%' AND m.debit = 'funding' AND m.credit = 'available'
@@ -57,20 +57,20 @@ BEGIN
         AND m.credit = coalesce(clearing_account(t.payment_method), m.credit)
       ELSE m.debit = 'reserved' AND m.credit = 'available' END END IS TRUE)
   UNION ALL
-  SELECT 'entries_have_one_origin', m.merchant_id, format('%s for %s, which is no payout of theirs', m.step,
-    m.origin)
+  SELECT 'entries_have_one_origin', m.merchant_id,
+    format('%s for %s, which is no payout of the merchant', m.step, m.origin)
   FROM ledger_entry m LEFT JOIN payout p ON p.id = payout_of(m.origin)
   WHERE m.id > after AND m.id <= upto AND m.origin LIKE 'payout:%' AND p.merchant_id IS DISTINCT
     FROM m.merchant_id
   UNION ALL
   SELECT 'entries_have_one_origin', m.merchant_id,
-    format('%s for %s, which is none of their batches or recipients', m.step, m.origin)
+    format('%s for %s, which is no batch or recipient of the merchant', m.step, m.origin)
   FROM ledger_entry m LEFT JOIN batch_recipient r ON r.id = recipient_of(m.origin)
     LEFT JOIN batch b ON b.id = coalesce(batch_of(m.origin), r.batch_id)
   WHERE m.id > after AND m.id <= upto AND (m.origin LIKE 'batch:%' OR m.origin LIKE 'recipient:%')
     AND b.merchant_id IS DISTINCT FROM m.merchant_id;
 
-  -- Origins that do not exist, with all rows that name them.
+  -- Reports the origins that do not exist.
   RETURN QUERY SELECT * FROM audit_subjects(
     ARRAY(
       SELECT DISTINCT transaction_of(m.origin) FROM ledger_entry m
@@ -87,7 +87,7 @@ BEGIN
       WHERE m.id > after AND m.id <= upto AND NOT EXISTS (SELECT FROM batch b WHERE b.id = batch_of(m.origin))
         AND batch_of(m.origin) IS NOT NULL), '{}');
   RETURN QUERY
-  SELECT 'batches_end_once', m.merchant_id, format('%s over %s for %s, who is not there', m.step, m.amount,
+  SELECT 'batches_end_once', m.merchant_id, format('%s over %s for %s, which is not there', m.step, m.amount,
     m.origin)
   FROM ledger_entry m
   WHERE m.id > after AND m.id <= upto AND recipient_of(m.origin) IS NOT NULL

@@ -1,5 +1,6 @@
--- Proves the positions of `most` events from one position of a merchant on, with the index alone. Returns the
--- last merchant and position that it read (null at the end), and the problems.
+-- Proves that the positions of the next `most` events have no gap, except gaps that a restore made. It begins
+-- after one position of a merchant, goes on with the next merchants, and reads only the index of the events.
+-- Returns the last merchant (null at the end) and position that it read, and the problems.
 CREATE OR REPLACE FUNCTION audit_positions(
   from_merchant int, from_position bigint, most int,
   OUT to_merchant int, OUT to_position bigint, OUT merchants int[], OUT problems text[]

@@ -1,7 +1,7 @@
 -- Returns how far the next proof of new rows reaches: to the end (nulls), or, where more than `most` rows
--- wait, to these ids. A row may be committed late, below an id that was proven already. So that no proof
--- misses such a row, a part ends only where every earlier writer is known to have ended (`record_proof`);
--- until then it is empty.
+-- wait, to these ids. A transaction may commit a row late, with an id below ids that were proven already. So
+-- that no proof misses such a row, the part ends at ids up to which all writers are known to have ended
+-- (`record_proof`); until then the part is empty.
 CREATE OR REPLACE FUNCTION audit_reach(most bigint, OUT ledger_entry_id bigint, OUT event_id bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Proves the rows that were written after the auditor's point, up to these ids (null: to the end, with every
--- balance), and the subjects of these rows, each from its first row.
+-- Proves the rows that were written after the proven point (`audit_point`), up to these ids (null: to the
+-- end, with every balance), and the payments, batches and links of these rows, each with all its rows.
 CREATE OR REPLACE FUNCTION audit_recent(upto_entry bigint, upto_event bigint)
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
@@ -7,7 +7,7 @@ SET plan_cache_mode = force_custom_plan SET jit = off SET work_mem = '64MB' SET 
 #variable_conflict use_column
 DECLARE
   forever CONSTANT bigint := 9223372036854775807;
-  -- A link with more payments than this is counted by the rolling pass, not each minute.
+  -- The payments of a link that has more than this are counted by the daily proof, not each minute.
   link_uses_max CONSTANT int := 50000;
   since audit_point := (SELECT p FROM audit_point p);
   origins text[] := ARRAY(

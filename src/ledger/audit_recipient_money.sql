@@ -1,5 +1,5 @@
--- Proves that the money of each recipient of a batch ended as the status says. `audit_batches` calls this
--- function, and its planner settings apply here too.
+-- Proves that the money of each recipient of a batch was paid or given back as the status says.
+-- `audit_batches` calls this function with its own planner settings.
 CREATE OR REPLACE FUNCTION audit_recipient_money(ids int[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$

@@ -1,5 +1,5 @@
--- Proves payments, the counts that include them, and their identities, each from its first row, by bounded
--- reads. For an id that only an entry or an event names, it reports these rows.
+-- Proves these payments, batches and links with all their rows: money, events, requests, approvals, counts
+-- and identities. Reports an id that does not exist, although an entry or an event names it.
 CREATE OR REPLACE FUNCTION audit_subjects(transaction_ids bigint[], payout_ids bigint[], batch_ids int[],
   link_ids int[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)

@@ -13,7 +13,7 @@ export interface Balance {
   asOf: Date
 }
 
-/** Reads a merchant's running balance from the ledger; records nothing. */
+/** Reads the running balance of a merchant (`merchant_balance`). */
 export async function readBalance(pool: Pool, merchantId: number): Promise<Balance> {
   const { rows } = await pool.query<Omit<Balance, 'balance'>>({
     name: 'read_balance',

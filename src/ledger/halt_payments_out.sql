@@ -1,5 +1,5 @@
--- Halts payments out: no money leaves from now on. Returns false where payments were halted already: then the
--- first reason stays.
+-- Halts payments out: from now on, none is sent to an operator. Returns false where payments were halted
+-- already: then the first reason stays.
 CREATE OR REPLACE FUNCTION halt_payments_out(why text) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH made AS (

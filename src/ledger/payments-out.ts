@@ -6,7 +6,7 @@ const haltAll = sqlFunction('halt_payments_out', { takes: { why: 'text' }, gives
 const resumeAll = sqlFunction('resume_payments_out', { takes: { why: 'text' }, gives: 'boolean' })
 
 /**
- * Halts payments out: every later reservation is refused, on every node.
+ * Halts payments out on every node: no new payment reserves money, and accepted payments are not sent.
  * @param reason 1 to 1,000 characters; a longer reason is cut
  * @returns false where payments were halted already: then the first reason stays
  */

@@ -7,7 +7,7 @@ import type { Log } from '../telemetry/log.ts'
  */
 const auditAlarmAfterMs = 5 * 60_000
 
-/** The age of the last proof of the books, by the database's clock. */
+/** The age of the last proof that reached the end of the books, by the database's clock. */
 export interface ProofAge {
   /** The time up to which everything was proven; null before the first proof. */
   provenAt: Date | null

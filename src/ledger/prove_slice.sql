@@ -1,7 +1,7 @@
--- Proves the next slice of a pass, `most` rows of one table, and records the progress, in one short snapshot.
--- Rows after the auditor's point are left to `audit_recent`. Entries and events up to that point never
--- change: the sums of the entries are built slice by slice, and must equal the sums that were kept when the
--- entries were first proven.
+-- Proves the next slice of a pass, about `most` rows of one table, and records the progress, in one short
+-- snapshot. Entries and events after the proven point (`audit_point`) are left to `audit_recent`. Entries
+-- before it never change: the pass sums them slice by slice, and the sums must equal the sums that were kept
+-- when the entries were first proven (`audit_proven`).
 CREATE OR REPLACE FUNCTION prove_slice(pass int, most int) RETURNS TABLE (invariant text, merchant_id int,
   problem text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp

@@ -1,7 +1,7 @@
 -- Records that the rows up to these ids (null: to the end) were just proven, in the transaction and snapshot
--- of the proof. After a proof to the end, the point moves to an earlier end of the books, but only once every
--- transaction that was writing at that time has ended: then this snapshot has seen all rows up to there, and
--- no further row can appear below it, however long a writer or a proof takes.
+-- of the proof. After a proof to the end, the proven point moves to the end of the books that an earlier call
+-- noted (`next_...`), once all transactions that were writing at that time (`next_writers`) have ended: this
+-- snapshot has then seen all rows up to there, and no later commit can add a row before that end.
 CREATE OR REPLACE FUNCTION record_proof(upto_entry bigint, upto_event bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

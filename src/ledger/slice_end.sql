@@ -1,6 +1,5 @@
--- Returns the last id of a slice: the rows of one table above `after`, about `most` of them, weighted by the
--- cost of proving each. Null where there is no row above. Part of `prove_slice`, which plans it with its
--- settings.
+-- Returns the last id of a slice: the rows of one table above `after` whose proof reads about `most` rows.
+-- Null where there is no row above. `prove_slice` calls this function with its own planner settings.
 CREATE OR REPLACE FUNCTION slice_end(stage text, after bigint, most int) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- Returns the transaction that an origin names; null where it names something else.
+-- Returns the transaction that an origin names (`transaction:12`); null where it names something else.
 CREATE OR REPLACE FUNCTION transaction_of(origin text) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN origin LIKE 'transaction:_%' AND length(origin) <= 30

@@ -68,7 +68,7 @@ describe('the proof finds in a reversal', () => {
     ],
     [
       'a debt that the balance paid',
-      /nothing of ours moves so/,
+      /is no valid movement/,
       `UPDATE ledger_entry SET debit = 'available' WHERE merchant_id = $1 AND step = 'shortfall'`,
     ],
     [
@@ -135,12 +135,12 @@ describe('the proof finds', () => {
     ],
     [
       'a missing beginning of a reservation',
-      /ended otherwise/,
+      /ended unlike its reservation/,
       `DELETE FROM ledger_entry WHERE merchant_id = $1 AND step = 'reserve' AND amount = 2000`,
     ],
     [
       'a reservation that ended with more',
-      /ended otherwise/,
+      /ended unlike its reservation/,
       `UPDATE ledger_entry SET amount = 2001 WHERE merchant_id = $1 AND step = 'post'`,
     ],
     [
