@@ -29,10 +29,7 @@ export interface Config {
   publicUrl: string | null
   /** The address that operators call back; null means the public one. */
   callbackUrl: string | null
-  /**
-   * The secret from which keys, peppers and token signing keys are derived, or with which they are encrypted;
-   * null means the file in `dataDir`.
-   */
+  /** The secret that protects all other keys (`MasterSecret`); null means the file in `dataDir`. */
   masterSecret: Secret | null
   /** Networks of proxies: an `X-Forwarded-For` that they send is trusted. */
   trustedProxies: readonly string[]
@@ -42,7 +39,7 @@ export interface Config {
   mail: MailSettings
   /** The time without a proof of the books after which payments out are halted; 0: never. */
   auditHaltAfterMs: number
-  /** The operator that the first digits of a phone number suggest, if the caller names no operator. */
+  /** The operators that the first digits of phone numbers suggest, if the caller names no operator. */
   numberRanges: NumberRanges
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /**

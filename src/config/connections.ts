@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /**
  * The bounds of the connections of one process, HTTP and WebSocket together (a connection above a bound gets
- * 503), and the time for which the process stays open after SIGTERM.
+ * 503), and the time for which the process still accepts connections after SIGTERM.
  */
 export interface ConnectionMaxima {
   max: number

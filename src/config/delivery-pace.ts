@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** How often deliveries to merchants' servers are tried (see docs/design/events.md#deliveries). */
+/** The schedule of deliveries to merchants' servers (see docs/design/events.md#deliveries). */
 export interface DeliveryPace {
   /**
    * Seconds from each failed attempt to the next. After the last attempt the service stops trying; the event

@@ -9,14 +9,14 @@ export interface RequestPace {
   readsPerSecond: number
   /**
    * Requests of an address to one public route in a minute; an IPv6 network of 64 bits is one address. The
-   * pages of payment links get a multiple.
+   * pages and forms of payment links allow a multiple.
    */
   publicPerMinute: number
   /** Unpaid requests for money that payment links make to one phone in ten minutes. */
   promptsPerPhone: number
   /** Objects that GraphQL may give a merchant, or an address without a token, in a minute. */
   objectsPerMinute: number
-  /** Requests that one process works on at once. Near this number it refuses reads, and payments last. */
+  /** The most requests that one process works on at once. Reads may use two fifths of it, payments all. */
   inFlightMax: number
 }
 
