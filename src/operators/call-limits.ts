@@ -3,7 +3,7 @@ import type { CallContext, NotSent } from './operator.ts'
 // The limits of a call before it leaves: its deadline, a slot in its bulkhead, and its turn in the rate.
 
 /**
- * The least time to its deadline with which a call is sent (rule 7 of `OperatorDriver`). With less, its
+ * The least time that a call must have left when it is sent (rule 7 of `OperatorDriver`). With less, its
  * outcome would probably stay unknown.
  */
 const leastBudgetMs = 500
@@ -125,8 +125,8 @@ export interface Rate {
 }
 
 /**
- * The calls that may leave at once after a pause, as the time in which the rate allows that many. Background
- * calls may use half of it; the rest is kept for interactive calls, for which a customer waits.
+ * The calls that may leave at once after a pause, given as the time in which the rate allows so many calls.
+ * Background calls may use half of it; the rest is kept for interactive calls.
  */
 const burstMs = { interactive: 2_000, background: 1_000 } as const satisfies Record<
   CallContext['priority'],

@@ -15,7 +15,7 @@ const nameMax = 100
 
 /**
  * Makes the driver of the hosted-checkout protocol: the customer pays on a page of the operator, and money
- * leaves by payouts. Signed webhooks report outcomes, but only a query proves an outcome.
+ * leaves by payouts. Signed webhooks report outcomes but prove none: the service asks the operator.
  */
 export function createCheckoutDriver(settings: CheckoutSettings, deps: DriverDeps): OperatorDriver {
   const { clock, log } = deps
@@ -28,8 +28,8 @@ export function createCheckoutDriver(settings: CheckoutSettings, deps: DriverDep
     name: settings.driver,
     capabilities: {
       action: 'redirect',
-      // The operator answers a repeated payout with the same key as the first one. Before the driver creates
-      // a session again, it searches for the session by our reference.
+      // The operator answers a repeated payout (with the same key) by the first payout. Before the driver
+      // creates a session again, it searches for the session by our reference.
       createIsIdempotent: true,
       queryByCorrelationId: true,
       disburseIsSynchronous: true,

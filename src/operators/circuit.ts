@@ -48,9 +48,8 @@ export interface Circuit {
   /** Returns the answer for a call that is held back. */
   refusal(): NotSent
   /**
-   * Admits a call at once, or after a wait. At most five calls (one after a probe) may leave before the
-   * operator gives a good answer, and each failure in a row takes one away. The other calls wait for such an
-   * answer. A call whose outcome says nothing about the operator's health does not count.
+   * Admits a call at once, or after a wait. Of the calls that left after the operator's last good answer, at
+   * most five (one after a probe) are running or have failed; further calls wait.
    */
   enter(ctx: CallContext): Promise<Pass | NotSent>
   close(): void

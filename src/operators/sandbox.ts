@@ -5,7 +5,7 @@ import type { Secret } from '../shared/secret.ts'
  * Commands to the simulator that no real operator has: move its time, and set the address of its webhooks.
  */
 export interface SimulatorControl {
-  /** Moves the simulator's time, once for each named `move`. */
+  /** Moves the simulator's time forward. A repeated call with the same `move` changes nothing. */
   advanceClock(ms: number, move?: string): Promise<void>
   setWebhook(url: string): Promise<void>
 }

@@ -10,7 +10,7 @@ import type { Log } from '../telemetry/log.ts'
 export interface WireRecord {
   /** Returns the text or number under the first of the names that has one. */
   text(...names: readonly string[]): string | undefined
-  /** Returns `text` in lower case, for words with a meaning. */
+  /** Returns `text` in lower case, for words that the code compares. */
   word(...names: readonly string[]): string | undefined
   date(...names: readonly string[]): Date | undefined
   /**
@@ -100,8 +100,8 @@ export function keptFee(fee: Xof | undefined): Xof | undefined {
 const textLengthMax = 1_000
 
 function asText(value: unknown): string | undefined {
-  // Half of a surrogate pair would break addresses that are built from a name, and a zero character would
-  // break the database. No word of an operator needs more than `textLengthMax` characters.
+  // Half of a surrogate pair would break addresses that contain the text, and a zero character would break
+  // the database. No word of an operator needs more than `textLengthMax` characters.
   if (typeof value === 'string') {
     return value.replaceAll('\0', '').slice(0, textLengthMax).toWellFormed() || undefined
   }
