@@ -4,7 +4,7 @@ import type { Provider } from '../shared/providers.ts'
 export const dueRequestsMax = 32
 
 /**
- * The rate of questions, of one process to one operator, about requests that are older than a minute and
+ * The questions per second of one process to one operator about requests that are older than a minute and
  * still pending, mostly because their customer did not answer. Choice: a question costs about 2 ms of
  * processor time in the service and in PostgreSQL, so that any number of such requests costs less than 5 % of
  * a core.

@@ -139,8 +139,8 @@ function decideOpen(known: DecisionInput, outcome: QueryOutcome): Decision {
       return decided({ do: 'settle', finalOutcome, ifNot: askNoMore }, log)
     }
     case 'reversed': {
-      // The operator took the money back before any question. Both steps are recorded, in this order, in two
-      // commits: until the second commit, which ends the questions, the request is due.
+      // The operator took the money back before the service recorded the payment. Two commits record the
+      // payment and the reversal; until the second, which ends the questions, the request is due.
       const { finalOutcome, log } = paid(known, 'query', outcome.evidence)
       const ifPaid = { do: 'reverse', evidence: outcome.evidence } as const
       return decided(
@@ -262,7 +262,7 @@ function recordAccepted(
   })
 }
 
-/** Applies a refusal to one send. It ends nothing where a later send exists, which the operator may have. */
+/** Applies a refusal to one send. It ends nothing if there is a later send, which the operator may have. */
 function refuseSend({ attempt }: OpenRequest, refusal: Refusal): Step {
   return { do: 'settle', finalOutcome: { status: 'failed', source: 'initiate', refusal, attempt } }
 }

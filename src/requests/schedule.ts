@@ -4,7 +4,9 @@ const hour = 60 * minute
 
 /** The bounds of the schedule. Tests shorten them. */
 export const scheduleBounds = {
-  /** The times after a payment at which an operator that does not report reversals is asked about one. */
+  /**
+   * The times after a payment at which an operator that does not report reversals is asked about a reversal.
+   */
   reversalChecksMs: [1 * minute, 10 * minute, 1 * hour, 24 * hour],
   /** How long after its end a request is asked about. Choice: a week, because its money may still arrive. */
   lateChecksForMs: 7 * 24 * hour,

@@ -28,11 +28,11 @@ export interface SendOutcome {
 }
 
 /**
- * Sends a request to its operator and carries out the decision on the answer (`decide.ts`). The request is in
- * the database before. A missing or unreadable answer is never a failure: the service asks until it knows the
- * outcome.
+ * Sends a request to its operator and carries out the decision on the answer (`decide.ts`). The caller has
+ * stored the request before. A missing or unreadable answer is never a failure: the service asks until it
+ * knows the outcome.
  * @param deadline set before the right to send was taken: nothing leaves after it
- * @param onAnswered called when the operator has answered or will not, before the result is recorded
+ * @param onAnswered called when the send has ended, with or without an answer, before its result is recorded
  */
 export async function sendRequest(
   services: RequestServices,
