@@ -103,7 +103,8 @@ function controlRoutes(context: SimulatorContext): SimulatorRoute[] {
 }
 
 /**
- * Moves time, once for each named `move`. Every timer that falls due on the way has run when this answers.
+ * Moves time forward; a repeated request with the same `move` changes nothing. All timers that fall due on
+ * the way have run when this answers.
  */
 function advance(context: SimulatorContext, call: SimulatorCall): Reply {
   const body = readObject(call.body) ?? {}

@@ -93,8 +93,8 @@ export class SimulatorEngine {
   }
 
   /**
-   * Takes a payment back on the operator's own decision, and sends a callback. Nothing is taken if the
-   * account that received the money has too little of it left.
+   * Takes a payment back on the operator's own decision, and announces it. Nothing is taken if the account
+   * that received the money has too little of it left.
    * @returns the payment afterwards
    */
   takeBack(original: SimulatedOperation): SimulatedOperation {

@@ -5,7 +5,7 @@ import { operators, sandboxWebhookSecret } from './operators.ts'
 import type { Store } from './store.ts'
 
 const timeoutMs = 5_000
-/** Callbacks that run at once, at most; further ones wait in order. */
+/** The most callbacks that are sent at once; further ones wait in order. */
 const inFlightMax = 64
 
 /**

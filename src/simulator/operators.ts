@@ -17,7 +17,7 @@ export interface OperatorProfile {
   readonly canCancel: boolean
   /** The error field of a failed request state: the standard's schema and its portal text differ. */
   readonly errorField: 'error' | 'errorReference'
-  /** The pauses before each repetition of a callback that was not accepted. */
+  /** The pause before each repetition of a callback that was not accepted. */
   readonly retryGapsMs: readonly number[]
   /** How long a customer may take to answer. */
   readonly promptMs: number

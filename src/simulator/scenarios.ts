@@ -28,7 +28,10 @@ interface BuiltIn {
   readonly effect: EffectName
   /** The value of the effect that PP sets: `ms` from seconds, the others as they are. */
   readonly takes?: 'ms' | 'copies' | 'less' | 'retry_after_s'
-  /** How often it happens to one request; `PP`: as the parameter says (0: each time); absent: each time. */
+  /**
+   * How often the fault happens to one request. `PP`: as the parameter says (0: each time); absent: each
+   * time.
+   */
   readonly times?: number | 'PP'
   readonly when?: Rule['when']
   readonly params?: Rule['params']

@@ -37,7 +37,7 @@ function misstated(lines: PoolLine[], { effect, params }: Played): PoolLine[] {
 const misstatements: Partial<Record<EffectName, (line: PoolLine, params: Played['params']) => PoolLine[]>> = {
   stmt_drop: () => [],
   stmt_duplicate: (line) => [line, line],
-  // A foreign movement of the same amount.
+  // A movement of the same amount that belongs to no operation.
   stmt_extra: (line) => [line, { ...line, operationId: null }],
   stmt_amount: (line, params) => {
     const less = BigInt(params['less'] ?? 0)
