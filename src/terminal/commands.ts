@@ -213,7 +213,7 @@ async function verifyLogs(services: AdminServices, { merchant, head }: Flags): P
 
 const linesMax = 20
 
-/** Writes the result of one invariant for a person: `ok`, or the merchants with broken books and why. */
+/** Writes the result of one invariant for a person: `ok`, or the first violations, each with its merchant. */
 function verdict(name: Invariant, problems: readonly LedgerProblem[]): string {
   const mine = problems.filter(({ invariant }) => invariant === name)
   const lines = mine

@@ -23,7 +23,7 @@ export function openDataDir({ dataDir, databaseUrl, masterSecret, simulator }: C
   }
 }
 
-/** The wait for the lock: a service that was killed a moment ago may still hold it. */
+/** The longest wait for the lock: a service that was killed a moment ago may still hold it. */
 const waitMs = 1_500
 
 /**

@@ -19,7 +19,8 @@ const orphanInput = z.object({
 })
 
 /**
- * The longest wait for open requests to settle. Choice: the service asks about due requests within seconds.
+ * The longest time without progress while open requests settle. Choice: the service asks about due ones
+ * within seconds.
  */
 const patienceMs = 60_000
 

@@ -59,7 +59,7 @@ export const adminCommands: readonly AdminCommand[] = [
   { call: 'docs', does: 'Writes the pages of src/docs/reference from the tables in the code.' },
 ]
 
-/** Flags that belong to many commands. */
+/** The flags that the calls of the commands do not show. */
 export const adminFlags: readonly AdminCommand[] = [
   {
     call: '--by "name"',
