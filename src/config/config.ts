@@ -66,7 +66,9 @@ export const settings = z.object({
   MODE: z
     .enum(['sandbox', 'production'])
     .default('sandbox')
-    .describe('sandbox, or production: no simulator, no clock that can be moved, no gifts of money.'),
+    .describe(
+      'sandbox, or production. Production has no simulator and no test money, and its clock cannot be moved.',
+    ),
   HOST: z.string().default('127.0.0.1').describe('The address that the service listens on.'),
   PORT: port.default(4000).describe('The port that the service listens on.'),
   DATA_DIR: z

@@ -40,7 +40,7 @@ export const connectionSettings = {
     .optional()
     .meta({
       description:
-        'The part of them from one client address (an IPv6 network of 64 bits). ' +
+        'Open connections of one process from one client address (an IPv6 network of 64 bits). ' +
         'Connections of TRUSTED_PROXIES are not counted.',
       usual: usualPerAddress,
     }),

@@ -26,7 +26,7 @@ export const limitSettings = {
     .min(1)
     .max(1_000)
     .default(8)
-    .describe('Payments at once that a customer waits for.'),
+    .describe('The most calls at once for payments with a waiting customer.'),
   MAX_BACKGROUND: z.coerce
     .number()
     .int()
@@ -40,15 +40,15 @@ export const limitSettings = {
     .min(0)
     .max(10_000)
     .default(32)
-    .describe('Calls of each of these three kinds that may wait.'),
+    .describe('The most calls that may wait, for each kind: INTERACTIVE, BACKGROUND and QUERIES.'),
   MAX_QUERIES: z.coerce
     .number()
     .int()
     .min(1)
     .max(1_000)
     .default(8)
-    .describe('Questions about payments at once.'),
-  RPS: z.coerce.number().min(1).max(10_000).default(20).describe('Calls in one second.'),
+    .describe('The most questions about payments at once.'),
+  RPS: z.coerce.number().min(1).max(10_000).default(20).describe('The most calls in one second.'),
   BREAKER_OPEN_MS: z.coerce
     .number()
     .int()

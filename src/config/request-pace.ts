@@ -100,7 +100,7 @@ export const paceSettings = {
     .meta(
       usually(
         'inFlightMax',
-        'Requests at once in one process. Beyond it the answer is 503: reads first, money last.',
+        'Requests at once in one process. Above this number it refuses requests (503): reads first, payments last.',
       ),
     ),
 }

@@ -1,7 +1,7 @@
--- Takes the shared lock of each merchant in a shared statement, in the order of their ids. Unless it `waits`:
--- where another session changes the access to one of them (`end_access`, `asIssuer`), the statement fails at
--- once, with nothing done, and `detail` names these merchants. The payments of these merchants then wait in a
--- separate statement; those of other merchants do not wait.
+-- Locks each of the merchants in shared mode, in the order of their ids. With `waits`, waits for the locks.
+-- Without `waits`, raises MP001 if another session is changing the access to some of them (`end_access`,
+-- `asIssuer`); `detail` lists these merchants. The caller then runs their payments in a separate statement
+-- that waits, so that the payments of the other merchants do not wait.
 CREATE OR REPLACE FUNCTION share_access(merchants int[], waits boolean) RETURNS void LANGUAGE plpgsql
   SET search_path = public, pg_temp AS $$
 DECLARE

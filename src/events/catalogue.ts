@@ -64,7 +64,7 @@ export const events = {
     webhook: failedPayment,
   },
   payment_cancelled: {
-    tells: 'A collection was cancelled before it completed.',
+    tells: 'A collection was cancelled before it completed. At present the service cancels no collection.',
     about: 'transaction',
     webhook: failedPayment,
   },
@@ -178,7 +178,7 @@ export const events = {
     webhook: [...batch, 'processing_count'],
   },
   batch_cancelled: {
-    tells: 'A batch was cancelled, rejected, or not approved in time, before any recipient was paid.',
+    tells: 'A batch was cancelled before its payment began, was rejected, or was not approved in time.',
     about: 'batch',
     webhook: [...batch, 'approval', 'rejection_reason'],
   },

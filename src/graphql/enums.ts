@@ -94,10 +94,10 @@ export const PayoutMethod = nameEnum<PayoutMethodName>(
 export const MemberRole = wordEnum<Role>(
   'MemberRole',
   {
-    admin: 'May do everything, except change or remove owners.',
-    finance: 'May make and approve payments, but not change the team, keys, webhooks or settings.',
+    admin: 'May do everything, except invite, change or remove owners.',
+    finance: 'May make and approve payments. Has no access to the team, keys, webhooks and settings.',
     owner: 'May do everything.',
-    viewer: 'May read payments, but change nothing.',
+    viewer: 'May read what a FINANCE member may read, but make and approve no payment.',
   },
   'The role of a team member.',
 )

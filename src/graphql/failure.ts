@@ -8,7 +8,7 @@ const FailureParty = wordEnum(
     customer: 'The customer or payee, for example by adding money to the account.',
     merchant: 'The merchant, for example by correcting the number.',
     operator: 'The mobile-money operator.',
-    platform: 'The operator of this service.',
+    platform: 'The people who run this service.',
   },
   'The party that can solve a failure.',
 )

@@ -141,7 +141,7 @@ export function takeSubscriptions(
   const leave = takeSlots(taken, slots)
   if (typeof leave === 'function') return leave
   const { whose, max } = leave
-  throw new GraphQLError(`A ${whose} has at most ${max} ${what} at a time. End one first.`, {
+  throw new GraphQLError(`A ${whose} has at most ${max} ${what} at a time. End one of them first.`, {
     extensions: { code: 'TOO_MANY_SUBSCRIPTIONS', limit: max },
   })
 }

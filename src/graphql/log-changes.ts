@@ -7,7 +7,7 @@ import { type LiveStream, liveStream, readCursor } from './live-stream.ts'
 
 /** The interface of a change in the log: each change that a subscription reports has these fields. */
 export const LogChange = builder.interfaceRef<LogEvent>('LogChange').implement({
-  description: "A change in the merchant's event log, as it was when the change happened.",
+  description: "A change in the merchant's event log.",
   fields: (t) => ({
     sequence: t.field({
       type: 'SafeInt',

@@ -327,7 +327,7 @@ function shownCause(error: GraphQLError): GraphQLError {
 
 function tooMany(): GraphQLError {
   return new GraphQLError(
-    `A connection has at most ${webSocketOperationsMax} operations at a time. Let one end first.`,
+    `A connection has at most ${webSocketOperationsMax} operations at a time. End one of them first.`,
     {
       extensions: { code: 'RATE_LIMITED' },
     },

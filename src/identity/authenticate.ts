@@ -95,7 +95,7 @@ function addressProblem(
 ): string | null {
   if (!isAddressAllowed(whitelist, address)) return refusals.ADDRESS_NOT_ALLOWED.message
   if (isAddressAllowed(keyLimits?.addresses ?? [], address)) return null
-  return 'This API key or token is limited to other addresses.'
+  return 'A limit of this API key or token does not allow your IP address.'
 }
 
 /** Returns the person of a session, with the rights that the role gives now: the token alone gives none. */

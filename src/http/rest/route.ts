@@ -188,7 +188,7 @@ function readJson({ body: bytes, headers, form }: RestRequest) {
     const text = utf8.decode(bytes)
     return { json: JSON.parse(text) as unknown, problem: structureProblem(text) }
   } catch {
-    throw new DomainError('INVALID_INPUT', 'The request body is not a well-formed JSON.')
+    throw new DomainError('INVALID_INPUT', 'The request body is not well-formed JSON.')
   }
 }
 

@@ -59,8 +59,8 @@ builder.mutationField('authenticate', (t) =>
     nullable: true,
     scope: 'public',
     description:
-      'Exchanges an API key and its secret for an access token. An API key may try 20 times ' +
-      'in 15 minutes.',
+      'Exchanges an API key and its secret for an access token. An API key has 20 sign-ins ' +
+      'in 15 minutes, failed ones included.',
     errors: refusals(
       'INVALID_INPUT',
       'CREDENTIALS_REJECTED',

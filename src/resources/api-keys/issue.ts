@@ -54,7 +54,8 @@ const issuerSql = `
  */
 export function checkGrants(ctx: Context, scopes: readonly string[]): void {
   const { keyLimits, scopes: granted } = actorOf(ctx)
-  if (keyLimits) throw new DomainError('FORBIDDEN', 'A limited key or token cannot create or renew API keys.')
+  if (keyLimits)
+    throw new DomainError('FORBIDDEN', 'A limited key or token cannot create or regenerate API keys.')
   const scopesHeld: ReadonlySet<string> = granted
   const lacking = scopes.filter((scope) => !scopesHeld.has(scope))
   if (lacking.length === 0) return

@@ -26,7 +26,7 @@ export async function regenerateMerchantKey(ctx: Context, apiKeyId: number): Pro
       [merchantId, apiKeyId],
     )
     const [key] = rows
-    if (!key) throw new DomainError('NOT_FOUND', 'This API key does not exist, or it has ended.')
+    if (!key) throw new DomainError('NOT_FOUND', 'This API key does not exist, was revoked, or has expired.')
     checkGrants(ctx, key.scopes)
     if (apiKeyId !== actor.apiKeyId) checkLife(issuer, key.expiresAt)
     const issuedToId = issuer.memberId

@@ -90,7 +90,7 @@ const Approval = builder.objectRef<Approvable>('Approval').implement({
       nullable: true,
       description:
         'SHA-256 of all that is approved: payees, amounts, operators and dates. Send it back in ' +
-        'the approve mutation, which proves that you approve what you saw.',
+        'the approve mutation, which proves that you approve what you saw. Null when no approval is required.',
       resolve: ({ approvalDigest }) => approvalDigest && Buffer.from(approvalDigest).toString('hex'),
     }),
     expiresAt: t.expose('approvalExpiresAt', {
@@ -102,9 +102,7 @@ const Approval = builder.objectRef<Approvable>('Approval').implement({
     }),
     canApprove: t.boolean({
       perPerson: true,
-      description:
-        'True when the caller may approve now: a signed-in member who did not request it, and ' +
-        'who joined or got the present role at least 24 hours ago.',
+      description: 'True when the caller may approve now; otherwise `cannotApproveBecause` gives the reason.',
       resolve: async (approvable, _args, ctx) => (await obstacleTo(ctx, approvable)) === null,
     }),
     cannotApproveBecause: t.field({

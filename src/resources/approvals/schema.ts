@@ -228,7 +228,9 @@ function subjectOf({ data }: ApprovalEvent): ApprovalSubjectKind {
 }
 
 const Change = builder.objectRef<ApprovalEvent>('ApprovalChange').implement({
-  description: 'A change of an approval, as it was when the change happened.',
+  description:
+    'A change of an approval. The status and the count are those right after the change; `batch`, `payout`, ' +
+    '`settingsChange` and `transaction` have their present state.',
   interfaces: [LogChange],
   scope: seesApprovals,
   fields: (t) => ({

@@ -88,8 +88,8 @@ export const BatchForecast = builder.objectRef<BatchPreview>('BatchForecast').im
     }),
     numbersChecked: t.exposeInt('numbersChecked', {
       description:
-        'Number of accounts that operators confirmed or denied. Each operator is asked about at ' +
-        'most 100 accounts, for a few seconds.',
+        'Number of accounts that operators confirmed or denied. The service checks at most 100 accounts ' +
+        'at each operator, and stops after three seconds.',
     }),
     operatorsWithoutLookup: t.field({
       type: [PaymentMethod],

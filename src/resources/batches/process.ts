@@ -94,7 +94,7 @@ export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Prom
       throw invalidInput([
         {
           field: 'recipients',
-          message: 'include an operator that is not connected any more: make a new batch without it',
+          message: 'include some whose operator is no longer connected: make a new batch without them',
         },
       ])
     case 'beyond_operators':

@@ -4,7 +4,7 @@ import { builder } from '../../graphql/builder.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
 
 const PaymentLinkUse = builder.objectRef<LogEvent<LinkEventData>>('PaymentLinkUse').implement({
-  description: 'A successful payment by a payment link, as it was when it happened.',
+  description: 'A successful payment by a payment link.',
   interfaces: [LogChange],
   scope: ['payment_links'],
   fields: (t) => ({

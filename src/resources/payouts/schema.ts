@@ -263,7 +263,8 @@ const asMade = {
 }
 
 const PayoutChange = builder.objectRef<LogEvent<PayoutEventData>>('PayoutChange').implement({
-  description: 'A change of a payout, as it was when the change happened.',
+  description:
+    'A change of a payout. The values are those right after the change; only `payout` has its present state.',
   interfaces: [LogChange],
   scope: ['payout'],
   fields: (t) => ({

@@ -41,7 +41,7 @@ builder.mutationFields((t) => ({
     nullable: true,
     scope: 'authenticated',
     description:
-      "Adds money to the merchant's balance in the sandbox. Answers the new available amount " +
+      "Adds money to the merchant's balance in the sandbox. Returns the new available amount " +
       'in whole XOF.',
     args: {
       amount: t.arg({ type: 'Amount', description: 'The amount to add, in whole XOF.', required: true }),

@@ -129,7 +129,7 @@ const UpdateSettingsInput = inputOf('UpdateSettingsInput', updateSettingsInput, 
   fields: {
     businessName: 'The name of the business, 1 to 200 characters.',
     notificationEmail: 'The e-mail address for messages about the account. An empty text removes it.',
-    approvalThreshold: 'The amount in whole XOF from which approvals are required; 0 for every payout.',
+    approvalThreshold: 'The amount in whole XOF from which approvals are required; 0 for every amount.',
     approvalsRequired: 'Number of people who must approve a request, 1 to 3.',
     approvalsCoverDeposits:
       'True to require approvals for deposits and refunds too. It is false on a new account.',

@@ -14,8 +14,9 @@ type HaltReason = 'restored' | 'halted' | 'unproven'
 const HaltReasonEnum = wordEnum<HaltReason>(
   'PaymentsOutHaltReason',
   {
-    halted: 'A person halted payments out and must release them.',
-    restored: 'The database was restored from a backup. Payments resume when an administrator accepts it.',
+    halted: 'A person or a broken rule of the ledger halted payments out. A person must resume them.',
+    restored:
+      'The database was restored from a backup. Payments resume when an administrator accepts the restore.',
     unproven: 'The ledger was not checked for too long. Payments resume when a check succeeds.',
   },
   'The reason why deposits, payouts and batches are halted.',

@@ -51,7 +51,7 @@ const SignedInType = builder.objectRef<SignedIn>('SignedIn').implement({
 })
 
 const Session = builder.objectRef<LiveSession>('Session').implement({
-  description: 'A session: a place where a member is signed in.',
+  description: 'A session of a signed-in member.',
   fields: (t) => ({
     databaseId: t.expose('id', {
       type: 'SafeInt',
@@ -111,7 +111,9 @@ const SignInInput = inputOf('SignInInput', signInInput, {
     code:
       'A code of the authenticator application, or a recovery code. Required when two-factor ' +
       'sign-in is on.',
-    merchantId: 'The id of the merchant, for a person who is in several teams. Default: the oldest team.',
+    merchantId:
+      'The id of the merchant, for a person who is in several teams. Default: of the teams whose account ' +
+      'is active, the one that invited the person first.',
     email: 'The e-mail address of the member.',
     password: 'The password of the member.',
   },

@@ -93,8 +93,8 @@ async function passKeys(
   const alert = {
     kind: 'keys_kept',
     message:
-      `API keys that were shown to ${member.email} passed to member:${kept.keeper} (ids: ` +
-      `${ids.join(', ')}). The removed member still knows their secrets: regenerate them.`,
+      `Member ${kept.keeper} now has these API keys: ${ids.join(', ')}. ${member.email}, who was removed, ` +
+      'still knows their secrets: regenerate the keys.',
     team_member_id: kept.keeper,
     api_key_ids: ids,
     ...(ctx.clientAddress !== null && { ip: ctx.clientAddress }),

@@ -72,7 +72,7 @@ async function notifyMember(tx: PoolClient, ctx: Context, member: Candidate): Pr
   })
 }
 
-/** Finds a member by e-mail address, in the named team or else in the oldest active one. */
+/** Finds a member by e-mail address, in the named team or else in the first that invited the person. */
 async function findMember(pool: Pool, address: string, merchantId: number | null): Promise<Candidate | null> {
   const { rows } = await pool.query<Candidate>({
     name: 'find-member',

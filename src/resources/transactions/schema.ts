@@ -238,7 +238,7 @@ builder.queryFields((t) => ({
         state: status.expose('state', { type: PaymentState, description: 'The state of the payment.' }),
         complete: status.boolean({
           resolve: ({ state }) => state === 'success',
-          description: 'True only when the payment is complete.',
+          description: 'True when the state is SUCCESS.',
         }),
         message: status.string({
           description:
@@ -264,7 +264,9 @@ builder.queryFields((t) => ({
 }))
 
 const TransactionChange = builder.objectRef<LogEvent<TransactionEventData>>('TransactionChange').implement({
-  description: 'A change of a transaction, as it was when the change happened.',
+  description:
+    'A change of a transaction. The values are those right after the change; only `transaction` has its ' +
+    'present state.',
   interfaces: [LogChange],
   scope: ['balance'],
   fields: (t) => ({

@@ -203,8 +203,8 @@ const Replay = builder.objectRef<{ id: number; count: number }>('EventReplay').i
 })
 
 const urlWords =
-  'The address that receives the events: https, in a sandbox also http, on the public internet, ' +
-  'without credentials.'
+  'The address that receives the events, without credentials: https, on the public internet. In a sandbox ' +
+  'also http, and also on the machine of the service.'
 const RegisterInput = inputOf('RegisterWebhookInput', registerWebhookInput, {
   description: 'A new webhook endpoint. Same as POST /webhooks in REST.',
   fields: {
@@ -219,7 +219,7 @@ const UpdateInput = inputOf('UpdateWebhookInput', updateWebhookInput, {
     url: urlWords,
     events: 'The types of events that the endpoint receives from now on.',
     isActive:
-      'True to enable the endpoint: its failures are forgotten, and waiting events are sent ' +
+      'True to enable the endpoint: its failures count from 0 again, and waiting events are sent ' +
       'in order. False to disable it.',
   },
 })
