@@ -100,8 +100,8 @@ export const paceSettings = {
     .meta(
       usually(
         'inFlightMax',
-        'Requests at once in one process. Above this number the process answers 503: to reads first, to payments ' +
-          'last.',
+        'Requests at once in one process. Above this number the process answers 503: to reads first, to ' +
+          'payments last.',
       ),
     ),
 }

@@ -90,6 +90,6 @@ async function* textOf(
 }
 
 function tooMany(): DomainError {
-  const message = `A merchant can run ${exportsPerMerchantMax} exports at a time. Wait until one of them ends.`
+  const message = `A merchant can run ${exportsPerMerchantMax} exports at a time. Wait until one ends.`
   return new DomainError('RATE_LIMITED', message, { retryAfterS: limits.overloadRetryS })
 }

@@ -90,7 +90,8 @@ const Approval = builder.objectRef<Approvable>('Approval').implement({
       nullable: true,
       description:
         'SHA-256 of all that is approved: payees, amounts, operators and dates. Send it back in ' +
-        'the approve mutation, which proves that you approve what you saw. Null when no approval is required.',
+        'the approve mutation, which proves that you approve what you saw. Null when no approval is ' +
+        'required.',
       resolve: ({ approvalDigest }) => approvalDigest && Buffer.from(approvalDigest).toString('hex'),
     }),
     expiresAt: t.expose('approvalExpiresAt', {

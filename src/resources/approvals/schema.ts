@@ -229,8 +229,8 @@ function subjectOf({ data }: ApprovalEvent): ApprovalSubjectKind {
 
 const Change = builder.objectRef<ApprovalEvent>('ApprovalChange').implement({
   description:
-    'A change of an approval. The status and the count are those right after the change; `batch`, `payout`, ' +
-    '`settingsChange` and `transaction` have their present state.',
+    'A change of an approval. The status and the count are those right after the change; `batch`, ' +
+    '`payout`, `settingsChange` and `transaction` have their present state.',
   interfaces: [LogChange],
   scope: seesApprovals,
   fields: (t) => ({

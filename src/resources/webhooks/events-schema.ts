@@ -23,8 +23,8 @@ const Event = builder.prismaObject('Event', {
     sequence: t.field({
       type: 'SafeInt',
       description:
-        "The position of the event in the merchant's log: 1, 2, 3 and so on. Only a restore of the database " +
-        'leaves a gap.',
+        "The position of the event in the merchant's log: 1, 2, 3 and so on. Only a restore of the " +
+        'database leaves a gap.',
       resolve: ({ position }) => numbered(position),
     }),
     type: t.field({

@@ -98,8 +98,8 @@ export const accessMutants: readonly Mutant[] = [
     name: 'a limited key makes keys without limits',
     file: 'src/resources/api-keys/issue.ts',
     find:
-      "  if (keyLimits) throw new DomainError('FORBIDDEN', 'A limited key or token cannot create or regenerate " +
-      "API keys.')\n",
+      "  if (keyLimits) throw new DomainError('FORBIDDEN', 'A limited key or token cannot create or " +
+      "regenerate API keys.')\n",
     replace: "  if (keyLimits === undefined) throw new DomainError('FORBIDDEN')\n",
     test: 'spec/key-limits.test.ts',
     finds: 'a limited key makes no key, renews none, and invites only a viewer',
