@@ -33,6 +33,6 @@ export async function readBatchForm(ctx: Context, message: IncomingMessage): Pro
 }
 
 function tooMany(): DomainError {
-  const message = `A merchant can import ${limits.importsPerMerchantMax} files at a time. Wait until one ends.`
+  const message = `A merchant can import ${limits.importsPerMerchantMax} files at once. Wait until one ends.`
   return new DomainError('RATE_LIMITED', message, { retryAfterS: limits.overloadRetryS })
 }
