@@ -169,7 +169,7 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
   const batches = openBatches(pool)
   closers.push(() => batches.idle())
   const webhooks = openWebhooks(start, closers)
-  // Before the database closes, the result of each call to an operator is recorded, also that no answer came.
+  // Before the database closes, each call to an operator has its result recorded, also if no answer came.
   const inFlight = new Map<string, Promise<unknown>>()
   const settled = async () => void (await Promise.allSettled(inFlight.values()))
   closers.push(settled)
@@ -227,7 +227,7 @@ async function openChecked(
   const restores = await openRestores({ connection, dataDir, expectedEpoch, suspendsUnknown: true, log })
   const database = openPools(start, restores)
   closers.push(() => database.close())
-  // Opens the first session of each pool, so that a session that fails its checks stops the start.
+  // Opens the first session of each pool, so that a session that fails its checks makes the start fail.
   await probePools(database)
   await verifyOwnSessions(database.merchantPool)
   await verifyForcedRls(database.pool)

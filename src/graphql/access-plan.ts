@@ -66,7 +66,7 @@ const plans = new WeakMap<DocumentNode, Map<string, AccessPlan>>()
 /**
  * Computes the demands of an operation of a valid document, once per operation: for each field the rule of
  * the field, of its parent type and of its own type.
- * @throws GraphQLError COST_EXCEEDED where the document unfolds into too many fields
+ * @throws GraphQLError COST_EXCEEDED where the document expands to too many fields
  */
 export function accessPlan(
   schema: GraphQLSchema,

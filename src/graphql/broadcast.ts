@@ -27,7 +27,7 @@ export interface FrameStream {
   end(): void
 }
 
-/** Writes an event as the frame that its readers get. */
+/** A function that writes an event as the frame that its readers get. */
 export type FrameWrite<T> = (event: T) => Promise<Frame>
 
 /** The channels of equal subscriptions, by name. */

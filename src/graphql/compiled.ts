@@ -76,10 +76,13 @@ interface Run {
   variableValues: GraphQLResolveInfo['variableValues']
 }
 
-/** Completes the value of a resolver to the form of the answer; returns a promise where it has to wait. */
+/**
+ * A function that converts the value of a resolver to the form of the answer; it returns a promise where it
+ * has to wait.
+ */
 type Complete = (value: unknown, info: GraphQLResolveInfo, run: Run) => unknown
 
-/** Computes one field of a source object, in the form of the answer. */
+/** A function that computes one field of a source object, in the form of the answer. */
 type Field = (source: unknown, above: Path | undefined, run: Run) => unknown
 
 interface CompileContext {

@@ -4,8 +4,8 @@ import { invariant } from '../shared/invariant.ts'
 import { builder } from './builder.ts'
 import { enumOf } from './enums.ts'
 
-// The zod object with which a verb reads an input describes it once: this file makes its GraphQL type from
-// it.
+// A verb reads its input with a zod object. This file makes the GraphQL type of the input from the same
+// object.
 
 type AnyType = z.core.$ZodType
 type Fields = Parameters<typeof builder.inputType>[1]['fields']

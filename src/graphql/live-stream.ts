@@ -17,7 +17,8 @@ export interface EventLog<T> {
   read(after: bigint, signal: AbortSignal): AsyncIterable<T>
   positionOf(event: T): bigint
   /**
-   * Whether the reader wants an event; left out, all events. An unwanted event is skipped and counts as read.
+   * Whether the reader wants an event; by default the reader wants all. An unwanted event is skipped and
+   * counts as read.
    */
   wants?(event: T): boolean
 }
@@ -82,7 +83,7 @@ export function readCursor(after: string | null): bigint | null {
   throw invalidInput([{ field: 'after', message: 'must be a cursor from an answer of this service' }])
 }
 
-/** The longest timer. Node's timers cannot run longer than 24 days, and a token lives up to 30. */
+/** The longest timer: one day. A timer of Node cannot run longer than 24 days, and a token lives up to 30. */
 const timerMaxMs = 86_400_000
 
 /**
@@ -129,7 +130,7 @@ function takeStream(streams: Context['streams'], { tokenId, merchantId }: Actor)
 
 /**
  * Takes one slot under each name.
- * @param what the limited uses, in words
+ * @param what the name of the limited things, for the message
  * @returns the function that gives the slots back
  * @throws GraphQLError TOO_MANY_SUBSCRIPTIONS
  */

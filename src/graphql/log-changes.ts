@@ -38,7 +38,7 @@ export const afterWords = 'The cursor of the last change that you have. Default:
  * Opens a stream over the log of the caller's merchant.
  * @param after the cursor that the client gave, if any; without one, `Last-Event-ID` of a client of SSE that
  *   reconnects
- * @param wants left out, the reader wants all events
+ * @param wants tells whether the reader wants an event; by default the reader wants all
  * @throws DomainError INVALID_INPUT, as `readCursor`; the errors of `liveStream`
  */
 export async function followLog(

@@ -53,8 +53,8 @@ interface Trail {
 
 /**
  * Bounds the work that a document causes, before any other step reads it, validation included. A fragment
- * counts at each place that uses it: twenty lines of fragments can unfold into more than memory holds. All
- * fields of one name in one parent count together, because validation compares each of them with each.
+ * counts at each place that uses it: twenty lines of fragments can expand to more fields than memory holds.
+ * All fields of one name in one parent count together, because validation compares each of them with each.
  * @throws GraphQLError COST_EXCEEDED that names the bound
  */
 export function checkShape(document: DocumentNode): void {

@@ -28,10 +28,7 @@ declare global {
        * True for a mutation that changes a person's own way of signing in: a role that only reads may use it.
        */
       ownAccount?: boolean
-      /**
-       * True for a value that proves the caller's identity: a kept answer with it is replayed only to the
-       * same credential.
-       */
+      /** True for a secret: a kept answer that shows it is replayed only to the same credential. */
       isSecret?: boolean
       /**
        * True if the value differs between callers of one merchant with the same scopes, for instance because
@@ -68,7 +65,7 @@ declare global {
       scope: AccessRule
     }
     interface BaseTypeOptions {
-      /** The rule of who may see the type; required for a type that `node(id)` can return. */
+      /** The rule of who may see the type. It is required for a type that `node(id)` can return. */
       scope?: AccessRule
     }
   }
@@ -157,7 +154,7 @@ export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
 
   /**
    * Checks the rule of the type that `node(id)` returns, which is known only now: the plan saw only the
-   * interface. It does not check in a mutation: the change has been made by then, and its answer must never
+   * interface. It does not check in a mutation: by then the change has been made, and its answer must never
    * be hidden.
    */
   override wrapResolveType(

@@ -18,13 +18,13 @@ export interface ConnectionBounds extends Pick<ConnectionMaxima, 'max' | 'perAdd
 }
 
 /**
- * The number of refused connections that get an answer at the same time. Choice; Node drops further ones
- * without an answer, so that refusals, too, use a bounded number of descriptors.
+ * The number of refused connections that get an answer at the same time. Choice. Node drops further
+ * connections without an answer, so that refusals, too, use a bounded number of file descriptors.
  */
 const refusedMax = 256
 /**
- * The time for which a refused connection waits for its first byte. Choice; an answer before the request
- * confuses clients.
+ * The time for which a refused connection waits for its first byte. Choice. The answer waits for that byte,
+ * because an answer before the request confuses clients.
  */
 const firstByteMs = 500
 /** The pause between two log lines that count the refused connections. */
@@ -56,7 +56,7 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
   })
 }
 
-/** Refuses a connection. It answers when the first byte arrives, and closes the connection in any case. */
+/** Refuses a connection: answers when the first byte arrives, and closes the connection in any case. */
 function refuseConnection(socket: Socket): void {
   socket.on('error', () => socket.destroy())
   const timer = setTimeout(() => socket.destroy(), firstByteMs)

@@ -10,7 +10,7 @@ import { restPrefix, writeRefusal } from './rest/handler.ts'
 export interface Download {
   fileName: string
   contentType: string
-  /** The name under which requests for it are counted. */
+  /** The name under which requests for the file are counted. */
   route: string
   /**
    * The rule of who may fetch the file: the access rule that the schema states for the type that the file
@@ -18,9 +18,9 @@ export interface Download {
    */
   rule: AccessRule
   /**
-   * Sends the file, its head by `begin`.
+   * Sends the file; calls `begin` to send the head.
    * @throws DomainError before the head: the answer is then the envelope of the refusal. After the head, any
-   *   error breaks the connection off, so that no reader takes a part for the whole
+   *   error breaks the connection off, so that no client takes a part of the file for the whole file
    */
   send: (caller: Context, fetch: Fetch) => Promise<void>
 }

@@ -192,7 +192,8 @@ function checkTransport(kind: string, request: Request): void {
 const answerTypes = ['application/graphql-response+json', 'application/json', eventType]
 
 /**
- * Whether a client accepts one of these types, in UTF-8. Never true where Yoga would find no way to answer.
+ * Whether a client accepts one of these types, in UTF-8. It is never true where Yoga finds no accepted type
+ * for its answer.
  */
 function accepts(request: Request, types: readonly string[]): boolean {
   const accepted = (request.headers.get('accept') || '*/*').toLowerCase().replaceAll(/\s/g, '').split(',')
@@ -252,9 +253,9 @@ function parseJson(text: string, what: string): unknown {
 }
 
 /**
- * Adds the HTTP status to the errors. An operation that ran has 200, with or without errors. One that did not
- * run has the status of its first error; for clients that accept only `application/json`, mistakes in the
- * document have 200 as well, as the specification of GraphQL over HTTP recommends.
+ * Adds the HTTP status to the errors. An operation that ran has 200, with or without errors. An operation
+ * that did not run has the status of its first error; for clients that accept only `application/json`,
+ * mistakes in the document have 200 as well, as the specification of GraphQL over HTTP recommends.
  */
 function withStatus(result: ExecutionResult, ctx: Context): ExecutionResult {
   const { errors = [], ...rest } = result

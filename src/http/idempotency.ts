@@ -5,8 +5,8 @@ import type { Context } from '../context.ts'
 import { DomainError } from '../shared/errors.ts'
 
 /**
- * The longest `Idempotency-Key` (see docs/design/rules.md#idempotency), and the pause that a client makes
- * while the first request of its key runs.
+ * The longest `Idempotency-Key` (see docs/design/rules.md#idempotency), and the seconds after which a client
+ * may repeat a request whose first one is still running.
  */
 export const idempotencyKeyLengthMax = 255
 const idempotencyRetryS = 1
@@ -33,10 +33,10 @@ export interface IdempotentWrite {
  * Runs a write once per `Idempotency-Key`, even where the request is repeated on several processes; for an
  * anonymous caller the write just runs. A repetition gets the kept answer as it was sent, its `X-Request-Id`
  * included, with `Idempotent-Replayed: true`. An answer is kept once the write has written something: a
- * refusal before that leaves the key free. After an error in between no answer is kept: a repetition
- * continues the same operation and finds the rows that were made. Where such a repetition is refused, the
- * next one continues. An answer that shows a secret is replayed only to the credential that received it, with
- * the same rights: for any other caller it is a different request under a used key.
+ * refusal before that leaves the key free. If an error leaves the outcome open, no answer is kept: a
+ * repetition continues the same operation and finds the rows that were made. If that repetition is refused, a
+ * later one can still continue. An answer that shows a secret is replayed only to the credential that
+ * received it, with the same rights: for any other caller it is a different request under a used key.
  * @throws DomainError INVALID_INPUT, IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_KEY_BUSY, and every error of `run`
  * @see docs/design/rules.md#idempotency
  */

@@ -18,16 +18,16 @@ const keyLimitAddressesMax = 20
  * narrower limits.
  */
 export interface KeyLimitSet {
-  /** The largest amount of one deposit, refund or payout, in whole XOF. */
+  /** The largest amount of one deposit, refund, payout or recipient of a batch, in whole XOF. */
   maxPerPayment: Xof | null
   /**
-   * The maximum sum of all deposits, refunds and payouts in one UTC day of the service's clock, in whole XOF.
-   * Choice: each payment counts when it is requested, a scheduled payout on the day of its request. A payment
-   * that fails or is cancelled later still counts, so that a thief with the key cannot repeat failing
-   * payments without end.
+   * The maximum sum of all deposits, refunds, payouts and batches in one UTC day of the service's clock, in
+   * whole XOF. Choice: each payment counts when it is requested, a scheduled payout on the day of its
+   * request. A payment that fails or is cancelled later still counts, so that a thief with the key cannot
+   * repeat failing payments without end.
    */
   maxPerDay: Xof | null
-  /** The operators through which the key may collect, pay and refund. */
+  /** The operators through which the key may collect, pay and refund, also in a batch. */
   paymentMethods: readonly Provider[] | null
   /** The addresses and CIDR ranges from which the key may be used; the account's whitelist applies too. */
   addresses: readonly string[] | null
@@ -106,9 +106,9 @@ export function narrow(key: KeyLimitSet, options: KeyLimitSet | null): KeyLimitS
 }
 
 /**
- * Checks a payment against the limits of its caller, except the daily one, which is checked where the money
- * is set aside (`DailyLimit`). Call it after the fields were checked, because it uses them, and before the
- * reference is looked up.
+ * Checks a collection, deposit, refund or payout against the limits of its caller, except the daily one,
+ * which is checked where the money is set aside (`DailyLimit`). Call it after the fields were checked,
+ * because it uses them, and before the reference is looked up.
  * @param payment.amount the amount of money out; null where money comes in
  * @throws DomainError LIMIT_EXCEEDED
  */

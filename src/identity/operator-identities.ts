@@ -13,11 +13,11 @@ export type IdentitySource =
   | { merchantId: null; kind: 'collect'; by: 'link'; name: string }
 
 /**
- * Derives the identity under which an operator is asked. The same source gives the same UUID, so that a
- * merchant who repeats a request after a restore cannot have it executed twice by an operator that recognises
- * duplicates. The kind is part of the identity: a collection and a disbursement must never look like
- * duplicates of each other. Without the master secret an identity can be neither predicted nor linked to
- * another.
+ * Derives the identity (UUID) under which a request is sent to an operator. The same source gives the same
+ * UUID, so that a merchant who repeats a request after a restore cannot have it executed twice by an operator
+ * that recognises duplicates. The kind is part of the identity: a collection and a disbursement must never
+ * look like duplicates of each other. Without the master secret an identity can be neither predicted nor
+ * linked to another.
  */
 export function operatorIdentity(master: MasterSecret, source: IdentitySource): string {
   const { merchantId, kind, by, name } = source

@@ -2,7 +2,7 @@ import { type Scope, scopes } from './scopes.ts'
 
 interface RoleRow {
   scopes: readonly Scope[]
-  /** True if a member of the role may read, but change nothing except the own way of signing in. */
+  /** True if a member of the role may read, but change nothing except their own way of signing in. */
   readsOnly: boolean
   /** Whether a member of the role may approve payments and changes; `role_approves` says the same in SQL. */
   approves: boolean

@@ -80,8 +80,8 @@ export class MasterSecret {
 }
 
 /**
- * Opens the configured secret, or else the one in `secret.key` of the data folder, which is made when it is
- * missing. Processes that start at the same moment get the same one.
+ * Opens the configured secret, or else the secret in the file `secret.key` of the data folder. A missing file
+ * is made; processes that start at the same moment get the same secret.
  * @throws Error where the file holds something else
  */
 export async function openMasterSecret(configured: Secret | null, dataDir: string): Promise<MasterSecret> {
@@ -143,8 +143,8 @@ export function isApiSecret(text: string): boolean {
 }
 
 /**
- * Returns the stored form of a secret: its HMAC-SHA-256, 32 bytes. Choice: no slow hash. For the 256 random
- * bits of an API secret it adds nothing, and any caller could keep the service busy with it.
+ * Returns the stored form of a secret: its HMAC-SHA-256, 32 bytes. Choice: no slow hash. A slow hash adds
+ * nothing for the 256 random bits of an API secret, and any caller could keep the service busy with it.
  */
 export function hashSecret(secret: string, pepper: KeyObject): Buffer {
   return createHmac('sha256', pepper).update(secret).digest()

@@ -53,8 +53,8 @@ export async function openSigningKeys(pool: pg.Pool, master: MasterSecret): Prom
     async find(kid) {
       const key = known.get(kid)
       if (key) return key
-      // Another process may have made a key since. A caller that invents key names causes one reload a second
-      // at most.
+      // Another process may have made a key since the last load. A caller that invents key names causes one
+      // reload a second at most.
       if (!loading) {
         if (performance.now() - loadedAt < reloadIntervalMs) return null
         loading = reload().finally(() => {

@@ -178,7 +178,7 @@ async function verifiedPayload(keys: SigningKeys, token: string): Promise<unknow
       issuer,
       audience,
       clockTolerance: toleranceS,
-      // Refuses also a token from the future, and one that was issued before the longest lifetime.
+      // Refuses also a token from the future, and one that was issued longer ago than the longest lifetime.
       maxTokenAge: limits.tokenHoursMax * 3_600,
     })
     return payload

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 /** The period of a code: authenticator applications show a new one every 30 s (RFC 6238). */
 const stepMs = 30_000
 const digits = 6
-/** The steps by which a telephone's clock may be wrong. */
+/** The steps by which a telephone's clock may differ from ours. */
 const toleranceSteps = [0n, -1n, 1n]
 
 /**
@@ -26,7 +26,9 @@ export function stepOfCode(secret: Uint8Array, code: string, nowMs: number = Dat
   return steps.find((step) => step >= 0n && totpCode(secret, step) === code) ?? null
 }
 
-/** Returns the address that a telephone reads, as text or as a QR code: `otpauth://totp/…`. */
+/**
+ * Returns the address that an authenticator application reads, as text or from a QR code: `otpauth://totp/…`.
+ */
 export function totpUri(issuer: string, account: string, secret: Uint8Array): string {
   const name = `${encodeURIComponent(issuer)}:${encodeURIComponent(account)}`
   const given = new URLSearchParams({ secret: base32(secret), issuer })

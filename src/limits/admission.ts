@@ -10,8 +10,8 @@ const loopDelayMaxMs = 100
 const databaseDelayMaxMs = 200
 
 /**
- * The slots that stay while the service is late, or all if it has fewer. Choice: dashboards may use a fifth
- * of them, which is 32 waiting clients.
+ * The slots that always stay; all slots, if `inFlightMax` is less. Choice: dashboards may use a fifth of
+ * them, which is 32 waiting clients.
  */
 const slotsMin = 160
 
@@ -38,8 +38,8 @@ export interface Admission {
  * Opens the admission of requests.
  * @param inFlightMax number of slots; it falls while the event loop or the database is late, and rises again
  *   when neither is
- * @param probe runs an empty statement through the pool that requests use, so that it waits as long as they
- *   do. (The duration of a request itself tells nothing: some requests wait for operators.)
+ * @param probe runs an empty statement through the pool that requests use, so that the probe waits as long as
+ *   requests do. (The duration of a request itself tells nothing: some requests wait for operators.)
  */
 export function openAdmission(inFlightMax: number, probe: () => Promise<unknown>): Admission {
   const fewest = Math.min(inFlightMax, Math.max(slotsMin, inFlightMax / 32))

@@ -33,7 +33,7 @@ export interface Try {
    * one.
    */
   succeed(): Promise<void>
-  /** Ends a try that was neither right nor wrong, as if it had never been made. */
+  /** Ends a try that failed for another reason than a wrong password or code: its failure is taken back. */
   forget(): Promise<void>
 }
 
@@ -44,7 +44,7 @@ export interface Try {
  *   hour, which leaves 105 guesses on the first day;
  * - of the address over all accounts: likewise, but the first failures cause no wait, because many people may
  *   share an address;
- * - of the account over all addresses: a number in an hour.
+ * - of the account over all addresses: at most 100 in an hour.
  * An address from which the account signed in before waits for the first count alone, so that strangers
  * cannot lock the member out there. If many tries come at once from one address, one of them is checked, and
  * the others are refused.
@@ -97,8 +97,8 @@ export async function isKnownAddress(
 }
 
 /**
- * Clears the failures of an account that has a new password. Only the address where the password was chosen
- * is known from now on. The waits of other addresses stay.
+ * Clears the failures of an account that has a new password. From now on only the address where the password
+ * was chosen counts as known. The waits of other addresses stay.
  */
 export async function forgiveAccount(
   connection: SqlConnection,

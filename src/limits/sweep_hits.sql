@@ -1,5 +1,5 @@
 -- Deletes at most `most` names without a hit in the longest window, and skips rows that another transaction
--- has locked. @returns how many
+-- has locked. @returns how many were deleted
 CREATE OR REPLACE FUNCTION sweep_hits(most int, window_ms int) RETURNS int
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH gone AS (

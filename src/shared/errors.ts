@@ -9,7 +9,7 @@ interface RefusalRow {
 
 /**
  * All refusals that a caller may get, each with its REST status, the name of its GraphQL type, and its usual
- * message. Callers do not see the message of any other error: they get INTERNAL.
+ * message. The message of an unexpected error is never shown to a caller.
  */
 export const refusals = {
   INVALID_INPUT: {
@@ -200,7 +200,7 @@ export interface FieldProblem {
 export interface RefusalDetail {
   problems?: readonly FieldProblem[]
   requiredScopes?: readonly string[]
-  /** The field of the API's `limits` of a key or token that refused the payment. */
+  /** The limit that refused the payment, as a field of `limits` in the API. */
   limit?: string
   existingTransaction?: { id: bigint; status: string }
   existingPayout?: { id: bigint; status: string }

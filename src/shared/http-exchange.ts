@@ -34,8 +34,8 @@ export interface ExchangeBounds {
 const aborted = new DOMException('The exchange was stopped by this side', 'AbortError')
 
 /**
- * Makes one exchange. It is never repeated and follows no redirects. It uses undici's `dispatch`, because
- * undici's `request` makes a stream of each body and so takes 50% more processor time.
+ * Makes one exchange. It is never repeated and follows no redirects. The function uses undici's `dispatch`,
+ * because undici's `request` makes a stream of each body and so takes 50% more processor time.
  */
 export function exchangeOnce(
   dispatcher: Dispatcher,

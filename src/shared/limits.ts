@@ -84,18 +84,16 @@ export const limits = {
 
   /** Time after which an unconfirmed collection expires (see docs/design/rules.md#bounds). */
   collectionLifetimeMs: 24 * hour,
-  /** Time for an operator's first answer to a collection; without it the outcome is `unknown`. */
+  /** Time for an operator's first answer to a collection; without an answer the outcome is `unknown`. */
   collectDeadlineMs: 10 * second,
   operatorQueryDeadlineMs: 5 * second,
-  /**
-   * A payment is queried after this time if no first answer was recorded, for example as the process died.
-   */
+  /** A payment without a recorded first answer (the process may have died) is queried after this time. */
   firstCheckMs: 12 * second,
   /** After its expiry a collection is queried once an hour, because its money may still arrive. */
   lateCheckMs: 1 * hour,
   /**
-   * A collection that could not be sent is tried again for this time; later the customer has gone. (see
-   * docs/design/requests.md#decisions)
+   * A collection that could not be sent is tried again for this time; later the customer has gone (see
+   * docs/design/requests.md#decisions).
    */
   resendForMs: 1 * minute,
 
@@ -117,7 +115,7 @@ export const limits = {
 
   /**
    * After a call that may have been sent, no second call for the operation starts within this time, because
-   * the first may still arrive. It covers the deadline of the call and a late arrival.
+   * the first may still arrive. This time covers the deadline of the call and a late arrival.
    */
   operatorFenceMs: 30 * second,
 
@@ -138,8 +136,8 @@ export const limits = {
   importCellsMax: 200_000,
   importTextsMax: 200_000,
   /**
-   * A client that sends its request too slowly is disconnected. (see
-   * docs/design/architecture.md#overload-and-slow-clients)
+   * A client that sends its request too slowly is disconnected (see
+   * docs/design/architecture.md#overload-and-slow-clients).
    */
   headersTimeoutMs: 10 * second,
   requestTimeoutMs: 15 * second,

@@ -1,4 +1,4 @@
-/** The time that work without waits may take before other work gets its turn. */
+/** The time that work may take without a pause before other work gets its turn. */
 const sliceMs = 10
 
 let sliceEnds = 0
@@ -6,8 +6,8 @@ let nextTurn: Promise<void> | null = null
 
 /**
  * Yields to other work if the slice of this turn of the event loop is used up. Work that waits only for
- * promises delays requests, timers and sockets until it is done, so long work calls this after each piece.
- * All such work shares one slice per turn, and each does at least one piece.
+ * promises delays requests, timers and sockets until it is done, so that long work must call this function
+ * after each piece. All such work shares one slice per turn, and each does at least one piece.
  * @returns a promise to wait for; null if there is time left
  */
 export function yieldIfBusy(): Promise<void> | null {

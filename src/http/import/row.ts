@@ -4,7 +4,10 @@ import { invalidInput } from '../../shared/input.ts'
 /** The content of a cell: text, a number, or the reason why it cannot be used. */
 export type TableCell = string | number | Unusable
 
-/** A content that cannot be used for its field: the check of the field refuses it with these words. */
+/**
+ * The content of a cell that cannot be used for its field: the check of the field refuses it with these
+ * words.
+ */
 export interface Unusable {
   unusable: string
 }

@@ -12,8 +12,8 @@ import { mailPage, mayReadMail } from './mail.ts'
 import { accountPages } from './account-pages.ts'
 
 /**
- * The headers of every page that sets no others: it may load only its style, search engines do not list it,
- * and no page may frame it.
+ * The headers of every page that sets no others: the page may load only its style, search engines do not list
+ * it, and no other page may frame it.
  */
 const safety = {
   'Content-Security-Policy':

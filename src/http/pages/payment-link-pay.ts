@@ -76,7 +76,7 @@ export async function payByForm(
     if (error.code === 'PAYMENT_REFUSED') return { goTo }
     const before = await findLinkPayment(ctx, slug, reference)
     if (before && isSame(before, payment)) return { goTo }
-    // The same form with another content, as after a step back, is an attempt of its own.
+    // The same form with another content (the payer went a page back) is an attempt of its own.
     if (error.code === 'DUPLICATE_REFERENCE' && typed.token !== '')
       return payByForm(ctx, reader, slug, { ...typed, token: '' })
     return showRefusal(ctx, reader, slug, { typed, payment, error })

@@ -124,8 +124,8 @@ export function closedPage({ language }: PageReader, link: PublicLink): HtmlPart
 }
 
 /**
- * Draws the page of a link whose slots are all taken by open attempts: it says in how many minutes to come
- * back at the latest.
+ * Draws the page of a link whose slots are all taken by open attempts: it says in how many minutes, at most,
+ * a slot becomes free.
  */
 export function busyPage({ language, query }: PageReader, link: PublicLink, minutes: number): HtmlPart {
   const { inUse: say, failed } = words[language]

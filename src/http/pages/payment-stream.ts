@@ -11,7 +11,9 @@ const pingMs = 12_000
 /** The time after which a browser connects again. */
 const retryMs = 1_000
 
-/** Choice: the time in which a customer who read that the payment failed may still look for a late prompt. */
+/**
+ * The time for which the page of a failed attempt still listens. Choice: the customer may find a late prompt.
+ */
 export const lateWatchMaxMs = 10 * 60_000
 
 /** The state of an attempt that a page shows while it waits for another one. */

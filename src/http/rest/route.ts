@@ -28,7 +28,7 @@ export interface RestRoute {
   operation: string
   /** Reads the operation's variables. @throws DomainError INVALID_INPUT */
   variables: (request: RestRequest) => object | Promise<object>
-  /** The largest body; left out, the bound of every other body. */
+  /** The largest body; by default `limits.bodyMaxBytes`. */
   bodyMaxBytes?: number
   /** Reads the body, where it is a form. @throws DomainError */
   form?: (ctx: Context, message: IncomingMessage) => Promise<FormFields>
@@ -108,7 +108,7 @@ export interface RestRequest {
 /** The content of a form with a file, as the fields of a JSON body. */
 export interface FormFields {
   fields: Readonly<Record<string, unknown>>
-  /** Names the place of a problem in the terms of the file. */
+  /** Returns the problem with its place in the file. */
   locate: (problem: FieldProblem) => FieldProblem
 }
 
