@@ -36,7 +36,7 @@ const chainEntries = sqlFunction('chain_audit_log', {
 })
 
 /** The most entries that one call adds to the chains. */
-const auditChainMax = 1_000
+export const auditChainMax = 1_000
 
 const entryColumns = `e.id, e.merchant_id AS "merchantId", e.actor, e.operation, e.target, e.address,
   e.request_id AS "requestId", e.channel, e.before::text AS before, e.after::text AS after,
@@ -46,9 +46,10 @@ const entryColumns = `e.id, e.merchant_id AS "merchantId", e.actor, e.operation,
  * Chains the entries that were committed since the last call, merchant by merchant. Every process may run
  * it: an advisory lock lets one at a time work, and a process that is killed leaves nothing half done.
  * @param key `MasterSecret.auditKey`
+ * @param most the number of entries, at most
  * @returns whether more entries may wait
  */
-export async function chainAuditLog(pool: Pool, key: KeyObject): Promise<boolean> {
+export async function chainAuditLog(pool: Pool, key: KeyObject, most = auditChainMax): Promise<boolean> {
   // Most calls find no entry and need no lock.
   const waiting = await pool.query({
     name: 'unchained_entries',
@@ -67,7 +68,7 @@ export async function chainAuditLog(pool: Pool, key: KeyObject): Promise<boolean
         FROM (SELECT * FROM audit_unchained ORDER BY merchant_id, entry_id LIMIT $1) AS u
         JOIN audit_entry e ON e.merchant_id = u.merchant_id AND e.id = u.entry_id
         LEFT JOIN audit_head h ON h.merchant_id = u.merchant_id ORDER BY u.merchant_id, u.entry_id`,
-      values: [auditChainMax],
+      values: [most],
     })
     const heads = new Map<number, Link>()
     const links = rows.map((entry) => {
@@ -88,7 +89,7 @@ export async function chainAuditLog(pool: Pool, key: KeyObject): Promise<boolean
       headHashes: ends.map(([, { hash }]) => hash),
       proofs: ends.map(([merchantId, link]) => proveHead(key, merchantId, link)),
     })
-    return rows.length === auditChainMax
+    return rows.length === most
   })
 }
 

@@ -1,3 +1,4 @@
+import { openPieces, PieceTooLong } from '../database/pieces.ts'
 import { sqlFunction } from '../database/sql-function.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
@@ -14,7 +15,8 @@ export interface Sequencer {
   close(): Promise<void>
 }
 
-const batchMax = 1_000
+/** Most events that one run numbers. */
+const eventsMax = 1_000
 
 const sequenceEvents = sqlFunction('sequence_events', { takes: { take: 'int' }, gives: 'int' })
 
@@ -28,6 +30,7 @@ export function startSequencer(pool: Pool, log: Log): Sequencer {
   let again = false
   let closed = false
   let begun = -Infinity
+  const runPiece = openPieces({ max: eventsMax })
 
   async function run(): Promise<void> {
     do {
@@ -37,10 +40,12 @@ export function startSequencer(pool: Pool, log: Log): Sequencer {
       again = false
       begun = performance.now()
       try {
-        again ||= (await sequenceEvents(pool, { take: batchMax })) === batchMax
+        again ||= await runPiece(async (take) => (await sequenceEvents(pool, { take })) === take)
       } catch (error) {
         log.warn({ err: error }, 'events could not be numbered; trying again')
-        return
+        // A smaller piece follows at once.
+        if (!(error instanceof PieceTooLong)) return
+        again = true
       }
     } while (again && !closed)
   }

@@ -138,12 +138,13 @@ export async function claimKey(pool: pg.Pool, master: MasterSecret, request: Key
 }
 
 /** Deletes keys that are older than 30 days of service time. @returns whether more of them may be left */
-export async function sweepIdempotencyKeys(pool: pg.Pool): Promise<boolean> {
-  const swept = await sweepKeys(pool, { lifetimeMs: idempotencyKeptMs, most: sweepBatch })
-  return swept === BigInt(sweepBatch)
+export async function sweepIdempotencyKeys(pool: pg.Pool, most = idempotencySweepMax): Promise<boolean> {
+  const swept = await sweepKeys(pool, { lifetimeMs: idempotencyKeptMs, most })
+  return swept === BigInt(most)
 }
 
-const sweepBatch = 1_000
+/** Most keys that one step deletes. */
+export const idempotencySweepMax = 1_000
 
 /** Makes the name of a request, without the merchant: code that uses the name adds the merchant. */
 function nameOf(operation: string, key: string, digest: Buffer): string {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { PieceTooLong } from '../database/pieces.ts'
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 
@@ -53,7 +54,10 @@ function startLoop(job: Job, log: Log) {
         // A `notify` during the run counts too, so read `again` only after the run.
         again ||= more
       } catch (error) {
-        log.error({ err: error, job: job.name }, 'a job failed; it will run again')
+        const isSmaller = error instanceof PieceTooLong
+        if (isSmaller) log.warn({ err: error, job: job.name }, 'a job took too long; a smaller piece follows')
+        else log.error({ err: error, job: job.name }, 'a job failed; it will run again')
+        again ||= isSmaller
       }
     } while (again && !closed)
   }

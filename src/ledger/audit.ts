@@ -1,4 +1,5 @@
-import pg, { type Pool, type PoolClient } from 'pg'
+import type { Pool, PoolClient } from 'pg'
+import { openPieces, type PieceSize, PieceTooLong } from '../database/pieces.ts'
 import { type CallOptions, sqlFunction } from '../database/sql-function.ts'
 import { transact } from '../database/transact.ts'
 import { haltPaymentsOut } from './payments-out.ts'
@@ -18,10 +19,7 @@ const auditTimeoutMs = 30_000
 const auditWholeEveryMs = 24 * 3_600_000
 const auditSliceTimeoutMs = 10_000
 
-/**
- * A slice that takes longer than this makes the next one smaller. Choice: a snapshot is held only briefly.
- */
-const auditSliceMs = 1_000
+/** The number of rows in a slice, at least: also a cancelled proof of so few rows is tried again as it is. */
 const auditRowsMin = 500
 
 /** The pool with which the books are proven, in short transactions. */
@@ -29,16 +27,8 @@ interface Books {
   readonly pool: Pool
 }
 
-/**
- * The number of rows that a proof reads at once. A proof that runs into its time limit makes the next one
- * smaller, so that a slow machine proves in smaller steps instead of never.
- */
-export interface SliceSize {
-  rows: number
-}
-
 /** Returns the number of rows that a process begins with. */
-export function newSliceSize(): SliceSize {
+export function newSliceSize(): PieceSize {
   return { rows: auditRowsMax }
 }
 
@@ -55,19 +45,19 @@ export interface RecentProof {
  * until a person resumes them.
  * @param options.beside proves all new rows, even while another process proves; then nothing is recorded
  * @returns null where another process proves
- * @throws DatabaseError where the proof took too long: then nothing was proven
+ * @throws PieceTooLong where the proof took too long: then nothing was proven, and the next one is smaller
  */
 export async function proveRecent(
   books: Books,
-  size: SliceSize = newSliceSize(),
+  size: PieceSize = newSliceSize(),
   { beside = false, timeoutMs = auditTimeoutMs }: { beside?: boolean; timeoutMs?: number } = {},
 ): Promise<RecentProof | null> {
-  return sized(size, () =>
+  return sized(size, (rows) =>
     transact(books, async (tx) => {
       await beginProof(tx, timeoutMs)
       const free = await takeTurn(tx, locks.recentProof)
       if (!free && !beside) return null
-      const [reach] = await auditReach(tx, { most: beside ? null : size.rows })
+      const [reach] = await auditReach(tx, { most: beside ? null : rows })
       const upto = { uptoEntry: reach?.ledgerEntryId, uptoEvent: reach?.eventId }
       const problems = distinct(await auditRecent(tx, upto, patient(timeoutMs)))
       await haltWhere(tx, problems)
@@ -110,16 +100,16 @@ export interface PassProgress {
  * `duePass` says so. A pass continues where it stopped, also after a restart. A problem halts payments out
  * until a person resumes them.
  * @returns null where nothing is due, or another process proves
- * @throws DatabaseError where the slice took too long: then it was not proven
+ * @throws PieceTooLong where the slice took too long: then it was not proven, and the next one is smaller
  */
-export async function proveDueSlice(books: Books, size: SliceSize): Promise<PassProgress | null> {
-  return sized(size, () =>
+export async function proveDueSlice(books: Books, size: PieceSize): Promise<PassProgress | null> {
+  return sized(size, (rows) =>
     transact(books, async (tx) => {
       await beginProof(tx, auditSliceTimeoutMs)
       if (!(await takeTurn(tx, locks.proofPass))) return null
-      const { rows } = await tx.query<{ id: number | null }>(duePass, [auditWholeEveryMs])
-      const id = rows[0]?.id
-      return id == null ? null : proveSlice(tx, id, size)
+      const due = await tx.query<{ id: number | null }>(duePass, [auditWholeEveryMs])
+      const id = due.rows[0]?.id
+      return id == null ? null : proveSlice(tx, id, rows)
     }),
   )
 }
@@ -135,17 +125,20 @@ export async function proveWhole(
   const size = newSliceSize()
   const found: LedgerProblem[] = []
   for (;;) {
-    const recent = (await proveRecent(books, size)) ?? (await proveRecent(books, size, { beside: true }))
+    const prove = (beside: boolean) => untilProven(() => proveRecent(books, size, { beside }))
+    const recent = (await prove(false)) ?? (await prove(true))
     found.push(...(recent?.problems ?? []))
     if (recent?.isEnd !== false || recent.problems.length > 0) break
   }
   const id = await beginPass(books.pool, { ofKind: 'command' })
   for (;;) {
-    const progress = await untilProven(size, () =>
-      transact(books, async (tx) => {
-        await beginProof(tx, auditSliceTimeoutMs)
-        return proveSlice(tx, id, size)
-      }),
+    const progress = await untilProven(() =>
+      sized(size, (rows) =>
+        transact(books, async (tx) => {
+          await beginProof(tx, auditSliceTimeoutMs)
+          return proveSlice(tx, id, rows)
+        }),
+      ),
     )
     found.push(...progress.problems)
     onSlice(progress)
@@ -154,20 +147,19 @@ export async function proveWhole(
 }
 
 /** Proves a slice; while it runs into its time limit, tries a smaller one, down to `auditRowsMin`. */
-async function untilProven<Result>(size: SliceSize, work: () => Promise<Result>): Promise<Result> {
+async function untilProven<Result>(work: () => Promise<Result>): Promise<Result> {
   for (;;) {
-    const { rows } = size
     try {
-      return await sized(size, work)
+      return await work()
     } catch (error) {
-      if (size.rows === rows) throw error
+      if (!(error instanceof PieceTooLong)) throw error
     }
   }
 }
 
-async function proveSlice(tx: PoolClient, id: number, size: SliceSize): Promise<PassProgress> {
+async function proveSlice(tx: PoolClient, id: number, most: number): Promise<PassProgress> {
   const timeoutMs = auditSliceTimeoutMs
-  const problems = distinct(await proveNext(tx, { pass: id, most: size.rows }, patient(timeoutMs)))
+  const problems = distinct(await proveNext(tx, { pass: id, most }, patient(timeoutMs)))
   await haltWhere(tx, problems)
   const { rows } = await tx.query<Omit<PassProgress, 'problems'>>(
     'SELECT stage, id_done AS "idDone", id_last AS "idLast", slices FROM audit_pass WHERE id = $1',
@@ -201,28 +193,10 @@ async function haltWhere(tx: PoolClient, [worst]: readonly LedgerProblem[]): Pro
   if (worst) await haltPaymentsOut(tx, `${worst.invariant}: merchant ${worst.merchantId}, ${worst.problem}`)
 }
 
-/**
- * Runs a proof and adapts the number of rows: half after a slow proof, a quarter after a cancelled one,
- * double after a fast one.
- */
-async function sized<Result>(size: SliceSize, work: () => Promise<Result>): Promise<Result> {
-  const begun = performance.now()
-  const set = (rows: number) => {
-    size.rows = Math.round(Math.min(Math.max(rows, auditRowsMin), auditRowsMax))
-  }
-  try {
-    const result = await work()
-    const ms = performance.now() - begun
-    if (ms > auditSliceMs) set(size.rows / 2)
-    else if (ms < auditSliceMs / 4) set(size.rows * 2)
-    return result
-  } catch (error) {
-    if (error instanceof pg.DatabaseError && error.code === queryCanceled) set(size.rows / 4)
-    throw error
-  }
+function sized<Result>(size: PieceSize, work: (rows: number) => Promise<Result>): Promise<Result> {
+  return openPieces({ max: auditRowsMax, min: auditRowsMin }, size)(work)
 }
 
-const queryCanceled = '57014'
 /**
  * SQL that returns the running pass, or begins a new one a day after the last pass without a problem began,
  * but not within a minute after the end of any pass. Null where neither is the case.

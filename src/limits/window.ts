@@ -61,20 +61,11 @@ export async function takeHit(
 }
 
 /**
- * Deletes the names without a hit in the longest window, 1,000 at a time.
- * @returns how many were deleted; at most 100,000
+ * Deletes names without a hit in the longest window, at most `most`.
+ * @returns how many were deleted
  */
-export async function sweepRateLimits(
-  pool: pg.Pool,
-  longestWindowMs: number = Math.max(limits.authWindowMs, limits.resetsWindowMs),
-): Promise<number> {
-  let forgotten = 0
-  for (let round = 0; round < 100; round += 1) {
-    const swept = await sweepHits(pool, { most: sweepBatch, windowMs: longestWindowMs })
-    forgotten += swept
-    if (swept < sweepBatch) break
-  }
-  return forgotten
+export function sweepRateLimits(pool: pg.Pool, most = hitsSweepMax): Promise<number> {
+  return sweepHits(pool, { most, windowMs: Math.max(limits.authWindowMs, limits.resetsWindowMs) })
 }
 
 /**
@@ -101,7 +92,8 @@ export function setRateLimitHeaders(
   }
 }
 
-const sweepBatch = 1_000
+/** Most names that one step deletes. */
+export const hitsSweepMax = 1_000
 
 /**
  * The policy of a fixed window: at most `max` points (for example requests) in `windowS` seconds. The window

@@ -1,9 +1,10 @@
 import { sqlFunction } from '../database/sql-function.ts'
-import { chainAuditLog } from '../audit/verify-chain.ts'
-import { sweepIdempotencyKeys } from '../idempotency/idempotency-keys.ts'
-import { sweepRateLimits } from '../limits/window.ts'
+import { auditChainMax, chainAuditLog } from '../audit/verify-chain.ts'
+import { idempotencySweepMax, sweepIdempotencyKeys } from '../idempotency/idempotency-keys.ts'
+import { hitsSweepMax, sweepRateLimits } from '../limits/window.ts'
 import type { Services } from '../context.ts'
 import { asPlatform } from '../database/as-platform.ts'
+import { openPieces } from '../database/pieces.ts'
 import { compareClocksEveryMs, describeSkew, isSkewed, readClockSkew } from '../database/clock-skew.ts'
 import type { Tasks } from '../jobs/catalogue.ts'
 import { recoverJobs } from '../jobs/recover.ts'
@@ -13,16 +14,16 @@ import { watchProofAge } from '../ledger/proof-age.ts'
 import type { LedgerProblem } from '../ledger/verify.ts'
 import { resolveDue, resolveJob } from '../requests/due.ts'
 import { limits } from '../shared/limits.ts'
-import { writeHeadEmails } from './audit-log/head-emails.ts'
+import { headEmailsMax, writeHeadEmails } from './audit-log/head-emails.ts'
 import { sendDueRecipients } from './batches/send.ts'
-import { seeToDuePayouts } from './payouts/due.ts'
+import { expiriesMax, seeToDuePayouts } from './payouts/due.ts'
 import { sendDuePayouts } from './payouts/send.ts'
 import { sendPasswordReset } from './team/password.ts'
 import { sendMail } from './team/send-mail.ts'
-import { sweepPeople } from './team/sweep.ts'
-import { compactCounts } from './transactions/list.ts'
+import { peopleSweepMax, sweepPeople } from './team/sweep.ts'
+import { compactCounts, countChangesMax } from './transactions/list.ts'
 import { deliverDue } from './webhooks/deliver.ts'
-import { enqueueDueEndpoints, sweepWebhooks } from './webhooks/due.ts'
+import { enqueueDueEndpoints, sweepWebhooks, webhooksDueMax, webhookSweepMax } from './webhooks/due.ts'
 
 /** The pauses between two runs of these jobs. Tests shorten them. */
 export const jobBounds = {
@@ -42,7 +43,7 @@ export const auditSliceTurnMs = 200
 /** The pause between two runs that prove slices of all books. */
 export const auditSliceEveryMs = 2_000
 
-const sweepLinkSlots = sqlFunction('sweep_link_slots', { takes: {}, gives: 'void' })
+const sweepLinkSlots = sqlFunction('sweep_link_slots', { takes: { most: 'int' }, gives: 'int' })
 
 /** The reason why these jobs bypass row-level security. */
 const reason = 'jobs work for all merchants'
@@ -96,17 +97,17 @@ export function serviceJobs(services: Services): readonly Job[] {
     {
       name: payoutsDueJob,
       everyMs: jobBounds.payoutsDueEveryMs,
-      run: () => seeToDuePayouts(services),
+      run: inPieces(expiriesMax, (take) => seeToDuePayouts(services, take)),
     },
     {
       name: webhooksDueJob,
       everyMs: webhooksDueEveryMs,
-      run: () => enqueueDueEndpoints(services),
+      run: inPieces(webhooksDueMax, (most) => enqueueDueEndpoints(services, most)),
     },
     {
       name: 'webhooks.sweep',
       everyMs: webhookSweepMs,
-      run: () => sweepWebhooks(services),
+      run: inPieces(webhookSweepMax, (take) => sweepWebhooks(services, take)),
     },
     {
       name: 'jobs.recover',
@@ -196,7 +197,9 @@ function auditLogJobs(services: Services): readonly Job[] {
     {
       name: 'audit-log.chain',
       everyMs: auditChainEveryMs,
-      run: () => chainAuditLog(asPlatform(services, reason).pool, services.access.master.auditKey),
+      run: inPieces(auditChainMax, (most) =>
+        chainAuditLog(asPlatform(services, reason).pool, services.access.master.auditKey, most),
+      ),
     },
     {
       name: 'audit-log.heads',
@@ -209,9 +212,18 @@ function auditLogJobs(services: Services): readonly Job[] {
     {
       name: 'audit-log.emails',
       everyMs: auditHeadsEveryMs,
-      run: () => writeHeadEmails(services),
+      run: inPieces(headEmailsMax, (most) => writeHeadEmails(services, most)),
     },
   ]
+}
+
+/**
+ * Makes the run of a job that takes at most `max` rows at once; see `openPieces`.
+ * @param work returns whether there is more to do
+ */
+function inPieces(max: number, work: (rows: number) => Promise<boolean>): () => Promise<boolean> {
+  const runPiece = openPieces({ max })
+  return () => runPiece(work)
 }
 
 /** Jobs that delete expired rows and compact the counts of transactions. */
@@ -220,26 +232,28 @@ function sweepJobs(services: Services): readonly Job[] {
     {
       name: 'idempotency-keys.sweep',
       everyMs: idempotencySweepMs,
-      run: () => sweepIdempotencyKeys(asPlatform(services, reason).pool),
+      run: inPieces(idempotencySweepMax, (most) =>
+        sweepIdempotencyKeys(asPlatform(services, reason).pool, most),
+      ),
     },
     {
       name: 'transactions.count',
       everyMs: countsCompactMs,
-      run: async () => (await compactCounts(asPlatform(services, reason).pool)) === limits.countsCompactMax,
+      run: inPieces(countChangesMax, (take) => compactCounts(asPlatform(services, reason).pool, take)),
     },
     {
       name: 'people.sweep',
       everyMs: peopleSweepMs,
-      run: () => sweepPeople(asPlatform(services, reason).pool),
+      run: inPieces(peopleSweepMax, (most) => sweepPeople(asPlatform(services, reason).pool, most)),
     },
     {
       name: 'rate-limits.sweep',
       everyMs: limits.authWindowMs,
-      run: async () => {
-        await sweepRateLimits(asPlatform(services, reason).pool)
-        await sweepLinkSlots(asPlatform(services, reason).pool, {})
-        return false
-      },
+      run: inPieces(hitsSweepMax, async (most) => {
+        const { pool } = asPlatform(services, reason)
+        const swept = [await sweepRateLimits(pool, most), await sweepLinkSlots(pool, { most })]
+        return swept.includes(most)
+      }),
     },
   ]
 }

@@ -206,6 +206,4 @@ export const limits = {
   drainMs: 7 * second,
   /** Time for the remaining answers of operators; later answers are queried after the next start. */
   drainOperatorsMs: 1 * second,
-  /** Changes of transaction counts that one step adds to the totals. */
-  countsCompactMax: 20_000,
 } as const

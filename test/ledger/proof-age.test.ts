@@ -62,7 +62,7 @@ test('a proof that fails counts as none', async () => {
   await provenAgo(31)
   await watch()
   await expect(proveRecent(db.database, { rows: 1_000 }, { timeoutMs: 1 })).rejects.toMatchObject({
-    code: '57014',
+    cause: { code: '57014' },
   })
   expect(await watch()).toEqual([overdue])
   expect(await halts()).toMatchObject([{ open: true }])

@@ -106,11 +106,12 @@ test('the sweep deletes the names without use for a window, and no other', async
     `INSERT INTO rate_limit
      SELECT 'old:' || n, ARRAY[now() - interval '1 day'] FROM generate_series(1, 2500) n`,
   )
-  expect(await sweepRateLimits(db.database.pool)).toBe(2_502)
+  const sweep = () => sweepRateLimits(db.database.pool)
+  expect([await sweep(), await sweep(), await sweep()]).toEqual([1_000, 1_000, 502])
   expect(await hitsOf('quiet')).toEqual([])
   expect(await hitsOf('quiet and refused')).toEqual([])
   expect(await hitsOf('busy')).toHaveLength(1)
-  expect(await sweepRateLimits(db.database.pool)).toBe(0)
+  expect(await sweep()).toBe(0)
 })
 
 test('headers name the policy, the remaining count and the time; Retry-After only after a refusal', () => {

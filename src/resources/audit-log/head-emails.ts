@@ -29,6 +29,7 @@ const takeDue = sqlFunction('take_due_audit_emails', {
  */
 export async function writeHeadEmails(
   services: Pick<Services, 'database' | 'access' | 'config'>,
+  most = headEmailsMax,
 ): Promise<boolean> {
   const { database, access, config } = services
   // Without a mail server or folder no e-mail can be sent: do not let them pile up.
@@ -38,7 +39,7 @@ export async function writeHeadEmails(
       locks.auditEmails,
     ])
     if (!rows[0]?.free) return false
-    const due = await takeDue(tx, { most: dueMax })
+    const due = await takeDue(tx, { most })
     for (const { merchantId, isFirst, merchant, locale, receivers, ...head } of due) {
       if (isFirst) continue
       for (const to of receivers) {
@@ -47,8 +48,9 @@ export async function writeHeadEmails(
         await writeEmail(tx, access.master, merchantId, { template: 'audit-log-head', entries, ...email })
       }
     }
-    return due.length === dueMax
+    return due.length === most
   })
 }
 
-const dueMax = 100
+/** Most merchants that one run writes to. */
+export const headEmailsMax = 100

@@ -1,7 +1,12 @@
--- Deletes the address hashes of attempts that no longer hold a slot.
-CREATE OR REPLACE FUNCTION sweep_link_slots() RETURNS void LANGUAGE sql SECURITY DEFINER
+-- Deletes the address hashes of attempts that no longer hold a slot, at most `most`. @returns how many
+CREATE OR REPLACE FUNCTION sweep_link_slots(most int) RETURNS int LANGUAGE sql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
-  DELETE FROM link_slot WHERE created_at <= service_now() - link_slot_time()
+  WITH gone AS (
+    DELETE FROM link_slot WHERE transaction_id IN (
+      SELECT transaction_id FROM link_slot WHERE created_at <= service_now() - link_slot_time()
+      LIMIT most FOR UPDATE SKIP LOCKED)
+    RETURNING 1
+  ) SELECT count(*)::int FROM gone
 $$;
 
 REVOKE EXECUTE ON FUNCTION sweep_link_slots FROM PUBLIC;

@@ -6,7 +6,7 @@ import type { Services } from '../../context.ts'
 const reason = 'a job works for all merchants'
 
 /** The most payouts, and also the most deposits, whose approvals one run expires. */
-const expiriesMax = 100
+export const expiriesMax = 100
 
 const enqueueDue = sqlFunction('enqueue_due', { takes: {}, gives: 'void' })
 const expireApprovals = sqlFunction('expire_approvals', { takes: { take: 'int' }, gives: 'int' })
@@ -18,11 +18,11 @@ const expireBatch = sqlFunction('expire_batch', { takes: {}, gives: 'boolean' })
  * approved in time.
  * @returns whether there may be more to do
  */
-export async function seeToDuePayouts({ database, sequencer }: Services): Promise<boolean> {
+export async function seeToDuePayouts({ database, sequencer }: Services, take: number): Promise<boolean> {
   const { pool } = asPlatform({ database }, reason)
   await enqueueDue(pool, {})
-  const payoutsExpired = await expireApprovals(pool, { take: expiriesMax })
+  const payoutsExpired = await expireApprovals(pool, { take })
   const batchExpired = await expireBatch(pool, {})
   if (payoutsExpired > 0 || batchExpired) sequencer.notify()
-  return payoutsExpired === expiriesMax || batchExpired
+  return payoutsExpired >= take || batchExpired
 }

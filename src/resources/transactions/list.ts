@@ -76,9 +76,12 @@ const compactTransactionCounts = sqlFunction('compact_transaction_counts', {
   gives: 'int',
 })
 
-/** Adds pending changes to the counts of transactions. @returns how many changes were added */
-export function compactCounts(pool: Pool): Promise<number> {
-  return compactTransactionCounts(pool, { take: limits.countsCompactMax })
+/** Most changes that one step adds to the counts. */
+export const countChangesMax = 20_000
+
+/** Adds pending changes to the counts of transactions. @returns whether there may be more */
+export async function compactCounts(pool: Pool, take = countChangesMax): Promise<boolean> {
+  return (await compactTransactionCounts(pool, { take })) === take
 }
 
 const transactionAt = sqlFunction('transaction_at', {

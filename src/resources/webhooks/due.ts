@@ -16,23 +16,25 @@ const sweep = sqlFunction('sweep_webhooks', {
 })
 
 /** Most endpoints without failures that one run enqueues. */
-const webhooksDueMax = 500
+export const webhooksDueMax = 500
 
 /** Days after which the service stops sending a pending delivery (see docs/design/events.md#deliveries). */
 const webhookKeptDays = 30
 /** Days after which the service deletes a delivery that ended. */
 const webhookSweptDays = 90
-const webhookSweepMax = 1_000
+
+/** Most deliveries of each kind that one step of the clean-up takes. */
+export const webhookSweepMax = 1_000
 
 /**
  * Enqueues the endpoints that have due deliveries and that no process works on: retries, probes, and
  * endpoints that a dead process has left.
  * @returns whether there is more to do: always false, the next run takes the rest
  */
-export async function enqueueDueEndpoints({ database }: Services): Promise<boolean> {
+export async function enqueueDueEndpoints({ database }: Services, most: number): Promise<boolean> {
   await enqueueEndpoints(asPlatform({ database }, reason).pool, {
-    healthyMax: webhooksDueMax,
-    failingMax: limits.failingEndpointQueuesMax,
+    healthyMax: most,
+    failingMax: Math.min(most, limits.failingEndpointQueuesMax),
   })
   return false
 }
@@ -42,9 +44,9 @@ export async function enqueueDueEndpoints({ database }: Services): Promise<boole
  * `webhookSweptDays` ago, in small steps.
  * @returns whether there is more to do
  */
-export async function sweepWebhooks({ database }: Services): Promise<boolean> {
+export async function sweepWebhooks({ database }: Services, take = webhookSweepMax): Promise<boolean> {
   const swept = await sweep(asPlatform({ database }, reason).pool, {
-    take: webhookSweepMax,
+    take,
     keptDays: webhookKeptDays,
     sweptDays: webhookSweptDays,
   })
