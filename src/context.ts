@@ -32,7 +32,10 @@ export interface Services {
   clock: Clock
   database: Database
   batches: Batches
-  /** Notices that the database was restored from a backup: it lacks rows that this node has seen in it. */
+  /**
+   * Notices that the database was restored from a backup: compares it with what this node has seen in it
+   * before.
+   */
   restores: Restores
   access: Access
   requestLimits: RequestLimits

@@ -24,7 +24,7 @@ export const limits = {
   /** Largest amount of test money in one call. Choice: a billion francs, so that sums stay exact in JSON. */
   fundAmountMaxXof: 1_000_000_000,
 
-  /** List pages (see docs/design/rules.md#bounds). */
+  /** Rows of one page of a list (see docs/design/rules.md#bounds). */
   pageSizeMax: 100,
   pageSizeDefault: 20,
   /** Rows that an export reads at once. */
@@ -33,19 +33,22 @@ export const limits = {
   offsetMax: 1_000_000_000,
 
   descriptionLengthMax: 255,
-  /** Beneficiaries (see docs/design/rules.md#bounds). */
+  /** Characters of names and of bank account numbers (see docs/design/rules.md#bounds). */
   beneficiaryNameLengthMax: 200,
   merchantNameLengthMax: 200,
   bankAccountLengthMin: 5,
   bankAccountLengthMax: 34,
-  /** The last part of a payment link's address (see docs/design/rules.md#bounds). */
+  /** Characters of the last part of a payment link's address (see docs/design/rules.md#bounds). */
   linkSlugLengthMin: 3,
   linkSlugLengthMax: 64,
-  /** Payment pages that wait for an outcome at one address at once. Choice: many people share an address. */
+  /** Payment pages of one address that listen for a change at once. Choice: many people share an address. */
   linkStreamsPerAddressMax: 300,
   urlLengthMax: 2_048,
 
-  /** `POST /auth` (see docs/design/rules.md#bounds). */
+  /**
+   * The window that counts attempts at `POST /auth`, and the lifetimes of tokens (see
+   * docs/design/rules.md#bounds).
+   */
   authWindowMs: 15 * minute,
   tokenHoursMin: 1,
   tokenHoursMax: 720,
