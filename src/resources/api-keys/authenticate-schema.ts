@@ -80,7 +80,7 @@ builder.mutationField('authenticate', (t) =>
   }),
 )
 
-/** Exchanges an API key for a token. The headers say how many tries are left, also when it fails. */
+/** Exchanges an API key for a token. The headers say how many tries are left, even if the exchange fails. */
 async function authenticate(ctx: Context, input: AuthenticateInput): Promise<ExchangeResult> {
   const describeLimit = (state: RateLimitState) => setRateLimitHeaders(ctx.responseHeaders, 'auth', state)
   try {

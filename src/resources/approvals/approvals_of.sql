@@ -1,6 +1,6 @@
 -- Returns the number of approvals that count now. An approval counts if its digest is the present digest, and
--- if its member may still approve and is no maker. None counts where a maker is unknown: the unknown maker
--- may be one of the approvers.
+-- if its member may still approve and is no maker. While a maker is unknown, no approval counts: the unknown
+-- maker may be one of the approvers.
 CREATE OR REPLACE FUNCTION approvals_of(approvable) RETURNS int LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = public, pg_temp AS $$
   SELECT count(*)::int FROM approval_verdict v JOIN team_member t ON t.id = v.member_id

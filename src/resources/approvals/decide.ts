@@ -20,8 +20,8 @@ const rejectInput = z.object({ reason: text({ min: 1, max: rejectionReasonLength
 /**
  * Approves a payout, a batch, a deposit or a change of the settings that waits for an approval. The last
  * required approval releases it: a payment that is due is sent, a change of the settings takes effect. When
- * the last approval comes, earlier ones count only if their members may still approve: not after they were
- * removed or got a higher role.
+ * the last approval comes, earlier ones count only if their members may still approve: they are active, their
+ * role approves, and it was not raised in the last 24 hours.
  * @param digest the digest of the item that the caller was shown
  * @returns the id of the item
  * @throws DomainError FORBIDDEN (an API key; a role that does not approve; a member who made the item, added
@@ -50,7 +50,8 @@ export async function approve(
  * reject it too.
  * @param reason 1 to 200 characters; the event contains it
  * @returns the id of the item
- * @throws DomainError as `approve`
+ * @throws DomainError FORBIDDEN (an API key; a role that does not approve; the maker of a payment),
+ *   INVALID_INPUT, NOT_FOUND, STATE_CONFLICT (no longer waiting, rejected before by the same member)
  * @see docs/design/rules.md#approvals
  */
 export async function reject(
@@ -182,7 +183,7 @@ function refusal(problem: Problem, subject: ApprovalSubjectKind): DomainError {
 }
 
 /**
- * Refuses a caller who never decides, before the rest of the request is checked.
+ * Refuses a caller who can never decide, before the rest of the request is checked.
  * @throws DomainError FORBIDDEN
  */
 function checkApproves(subject: ApprovalSubjectKind, { role }: Actor): void {

@@ -70,7 +70,7 @@ BEGIN
     RETURN;
   END IF;
   given := approvals_of(item);
-  -- An earlier approval of a member who may approve again counts: a repetition can complete the approvals.
+  -- An approval that the member gave before may count again: then the repetition can complete the approvals.
   IF NOT is_new AND given < item.required THEN
     RETURN QUERY SELECT 'repeated', item.approval;
     RETURN;

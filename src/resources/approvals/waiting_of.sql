@@ -1,6 +1,7 @@
 -- Locks and reads an item that may wait for an approval: a `payout`, a `batch`, a `deposit` or a change of
 -- the `settings`. `item`: its fields for the approval. `data`: the data of its events. `is_same`: true if the
--- item still is what its digest says, so that members approve what they saw.
+-- item still is what its digest says, so that members approve what they saw; false also for a refund of a
+-- collection that is no longer paid.
 CREATE OR REPLACE FUNCTION waiting_of(
   subject text, merchant int, id bigint, OUT item approvable, OUT data jsonb, OUT is_same boolean
 ) LANGUAGE plpgsql AS $$

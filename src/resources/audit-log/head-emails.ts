@@ -23,8 +23,8 @@ const takeDue = sqlFunction('take_due_audit_emails', {
 
 /**
  * Writes the daily e-mails with the head of the audit log: one to each merchant whose log has grown since the
- * last e-mail, at most once a day (UTC). The first e-mail of a new log comes on the next day. An e-mail goes
- * to the address for notifications, or else to every owner.
+ * last e-mail, at most once a day (UTC). The first e-mail of a new log comes on the next day at the earliest.
+ * An e-mail goes to the address for notifications, or else to every owner.
  * @returns true where more merchants may be due
  */
 export async function writeHeadEmails(
@@ -32,7 +32,7 @@ export async function writeHeadEmails(
   most = headEmailsMax,
 ): Promise<boolean> {
   const { database, access, config } = services
-  // Without a mail server or folder no e-mail can be sent: do not let them pile up.
+  // Without a mail server or folder no e-mail can be sent: do not let e-mails pile up.
   if (config.mail.smtpUrl === null && config.mail.folder === null) return false
   return transact(asPlatform({ database }, 'a job works for all merchants'), async (tx) => {
     const { rows } = await tx.query<{ free: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS free', [

@@ -16,8 +16,9 @@ export const destinationFields = {
 }
 
 /**
- * The check that an account fits its payment method (see docs/design/rules.md#beneficiaries). It runs when
- * both are valid on their own, so that its problem is reported together with the problems of other fields.
+ * The arguments of `refine` that check if an account fits its payment method (see
+ * docs/design/rules.md#beneficiaries). The check runs if these two fields are valid, even if others are not:
+ * so all problems are reported together.
  */
 export const fits = [
   (destination: Destination) => problemOf(destination) === null,

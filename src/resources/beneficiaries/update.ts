@@ -83,7 +83,7 @@ const changeBeneficiary = sqlFunction('update_beneficiary', {
 })
 
 /**
- * The maximum number of tries: as many as there may be requests at once. Each failed try means that another
+ * The maximum number of tries: as many as requests may run at once. Each failed try means that another
  * request changed the beneficiary.
  */
 const triesMax = 200

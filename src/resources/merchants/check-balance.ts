@@ -11,8 +11,8 @@ import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
 
 /**
- * Asks an operator for the float that it holds, and records the request as a transaction `balance_check` of
- * amount 0.
+ * Asks an operator for the balance of the platform's account there, and records the question as a transaction
+ * `balance_check` of amount 0.
  * @returns whole XOF
  * @throws DomainError FORBIDDEN for a caller with a read-only role, INVALID_INPUT where the operator is not
  *   connected, OPERATOR_UNREACHABLE (recorded as failed)

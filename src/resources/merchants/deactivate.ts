@@ -7,7 +7,7 @@ import { DomainError } from '../../shared/errors.ts'
 
 /**
  * Ends a merchant's access: every key and token becomes invalid within a second on every node. Payments that
- * are under way are still settled: until then the money belongs to the customer, afterwards to the merchant.
+ * operators already have are still settled.
  * @throws DomainError NOT_FOUND
  */
 export async function deactivateMerchant(

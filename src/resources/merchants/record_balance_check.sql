@@ -1,4 +1,5 @@
--- Records a request for an operator's float, and whether the operator answered.
+-- Records a question about the balance of the platform's account at an operator, and whether the operator
+-- answered.
 CREATE OR REPLACE FUNCTION record_balance_check(merchant int, operator provider, reference text,
   reason text, recording audit_recording) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -1,4 +1,5 @@
--- Returns `open` if a payer may begin to pay by a link, else the reason. An open attempt holds a slot.
+-- Returns `open` if a payer may begin to pay by a link, else the reason. An open attempt holds a slot for the
+-- time of `link_slot_time`.
 CREATE OR REPLACE FUNCTION link_availability(payment_link, at timestamptz DEFAULT service_now()) RETURNS text
   LANGUAGE sql STABLE
 SET search_path = public, pg_temp AS $$

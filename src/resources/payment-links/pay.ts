@@ -164,7 +164,7 @@ async function record(
   throw new DomainError('RATE_LIMITED', undefined, { retryAfterS, whose: waitsFor[row.outcome] })
 }
 
-/** The thing that has reached its bound, for each refusal that ends with time. */
+/** The thing that has reached its bound, for each outcome after which the payer must wait. */
 const waitsFor = { asked: 'telephone', held: 'link', crowded: 'address' } as const
 
 /** Returns the hash that the database stores of a payer's address while the attempt holds a slot. */

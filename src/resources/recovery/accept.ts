@@ -43,11 +43,11 @@ const restoreKeys = sqlFunction('restore_keys', { takes: {}, gives: 'void' })
 
 /**
  * Accepts a restore of the database. Reads the statements of all operators from one day before the backup on,
- * waits until the service has settled the requests that are open here, records the transfers that the
- * database lacks as orphans, and only then lets money leave again. It may be stopped and run again at any
- * point.
+ * waits until the service has settled the open requests that these statements name, records the transfers
+ * that the database lacks as orphans, and only then lets money leave again. It may be stopped and run again
+ * at any point.
  * @throws DomainError STATE_CONFLICT where there is nothing to accept, Error in one sentence where an
- * operator or the service does not answer; then no money leaves yet
+ *   operator or the service does not answer; then no money leaves yet
  */
 export async function acceptRestore(options: Options): Promise<AcceptedRestore> {
   const { pool, operators, clock, keepKeys, patienceMs, progress } = options

@@ -1,5 +1,5 @@
--- Accepts a restore: money may leave again, unless it was halted for another reason before. @returns false
--- where no restore waits to be accepted, or the epoch has changed meanwhile
+-- Accepts a restore: money may leave again, unless payments out are halted for another reason too. @returns
+-- false where no restore waits to be accepted, or the epoch has changed meanwhile
 CREATE OR REPLACE FUNCTION accept_restore(known int, what jsonb, why text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN

@@ -1,5 +1,5 @@
--- Takes the identity from the client reference: the service sends it as both, and some operators repeat only
--- the reference.
+-- Takes the identity from the client reference. The service sends the identity as this reference too, and
+-- some operators repeat only the reference.
 CREATE OR REPLACE FUNCTION name_orphan() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.client_ref ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'

@@ -17,7 +17,7 @@ export interface Orphan {
   postedAt: Date
 }
 
-/** Choice: a longer list is a task for `--json` and a table. */
+/** The most orphans in one list. Choice: more than a person resolves one by one. */
 const orphansMax = 10_000
 
 /**

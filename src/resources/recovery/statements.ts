@@ -9,7 +9,7 @@ const dayMs = 24 * 60 * 60 * 1_000
 const daysMax = 400
 const triesMax = 4
 const pauseMs = 1_000
-/** Choice: enough for a day with a million lines, page by page. */
+/** The longest time, in ms, to read one day. Choice: enough for a day with a million lines, page by page. */
 const dayTimeoutMs = 15 * 60 * 1_000
 
 /** The lines of one day of an operator's statement. */

@@ -54,7 +54,9 @@ builder.mutationFields((t) => ({
   }),
 }))
 
-/** Returns the sandbox. @throws DomainError NOT_FOUND where the service is none, as for an unknown path */
+/**
+ * Returns the sandbox. @throws DomainError NOT_FOUND where the service is no sandbox, as for an unknown path
+ */
 function sandboxOf(ctx: Context): Sandbox {
   if (!ctx.sandbox) throw new DomainError('NOT_FOUND', 'This operation exists only in a sandbox.')
   return ctx.sandbox

@@ -15,13 +15,15 @@ import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 /** The reason to write without row-level security. */
 const reason = 'changes the merchant that the token names'
 
-/** Highest threshold from which payouts need approval. Choice: above any batch. */
+/**
+ * The highest threshold from which payments need approval. Choice: the total of the largest possible batch.
+ */
 const approvalThresholdMaxXof = 1_000_000_000_000
 
-/** Most approvals that one payment or change may require (see docs/design/rules.md#approvals). */
+/** The most approvals that one payment or change may require (see docs/design/rules.md#approvals). */
 const approvalsRequiredMax = 3
 
-/** Most entries of an address whitelist (see docs/design/rules.md#settings). */
+/** The most entries of an address whitelist (see docs/design/rules.md#settings). */
 const ipWhitelistMax = 50
 
 /** The languages of e-mails to the members of an account. */

@@ -67,12 +67,15 @@ async function* readStatementRows(
     yield rows
     if (!page.closing) continue
     const { closing } = page
-    // An entry that was committed behind the position of this reading is missing from the rows: then the
+    // If an entry was committed late, in front of entries that were already read, the rows lack it: then the
     // export fails and has no closing row.
     const isWhole = (['available', 'reserved', 'receivable'] as const).every(
       (kind) => holdings[kind] === closing[kind],
     )
-    invariant(isWhole, `statement of merchant ${merchantId}: opening and lines are not the closing`)
+    invariant(
+      isWhole,
+      `statement of merchant ${merchantId}: the opening balances and the lines do not give the closing balances`,
+    )
     yield [{ at: closing.asOf, line: null, step: 'closing', holdings: closing }]
     return
   }

@@ -15,7 +15,7 @@ import { listSessions, type LiveSession, revokeSession, signOut } from './sessio
 import { type SignedIn, signInMember, signInInput } from './sign-in.ts'
 import { readSmallId } from '../../shared/ids.ts'
 
-// Sign-in, sign-out and the own account of a member. A member with read rights only may do all of it too.
+// Sign-in, sign-out and the account of the member who calls. A role that can only read may do all of this.
 
 const Done = builder.objectRef<{ done: true }>('Acknowledgement').implement({
   description: 'Confirms that the service accepted the request; it has no other data.',

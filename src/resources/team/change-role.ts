@@ -64,7 +64,7 @@ export async function changeMemberRole(
   return { id }
 }
 
-/** Makes the refusal to take the last owner away: an account without an owner can never be managed again. */
+/** Makes the refusal of a change that would leave the account without an active owner. */
 export function lastOwner(): DomainError {
   return new DomainError('STATE_CONFLICT', 'The last owner must stay. Make another member an owner first.')
 }

@@ -38,7 +38,8 @@ export type EmailContent = {
 
 /**
  * Writes an e-mail in the transaction of the change that it reports; after the commit a job sends the e-mail
- * (`mail.send`). Until then it is stored encrypted, because it contains a token that is stored nowhere else.
+ * (`mail.send`). Until then it is stored encrypted, because it may contain a token that is stored nowhere
+ * else.
  */
 export async function writeEmail(
   tx: pg.PoolClient,

@@ -1,5 +1,6 @@
--- Enqueues an e-mail: a job sends it once the transaction that wrote it is committed, and tries again for two
--- days. E-mails are sent one after another, so that a mail server that hangs takes only one slot of the jobs.
+-- Enqueues an e-mail: a job sends it once the transaction that wrote it is committed, and tries at most 15
+-- times, over about a day and a half. E-mails are sent one after another, so that a mail server that hangs
+-- takes only one slot of the jobs.
 CREATE OR REPLACE FUNCTION enqueue_mail() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

@@ -39,10 +39,10 @@ const setPasswordByToken = sqlFunction('reset_password', {
 /** Time for which the link to set a new password works. */
 const resetLifetimeMs = 3_600_000
 
-/** Most members with the same e-mail address, each of another team, that one request writes to. */
+/** The most members, each of another team, to whom one request for an e-mail address writes. */
 const resetEmailsMax = 5
 
-/** A password that a member chooses: long, and otherwise free (ASVS 6.2; PCI DSS 8.3.6). */
+/** A password that a member chooses: only its length is checked here (ASVS 6.2; PCI DSS 8.3.6). */
 export const chosenPassword = text({ max: limits.passwordLengthMax }).refine(
   (value) => Array.from(value).length >= limits.passwordLengthMin,
   `must have at least ${limits.passwordLengthMin} characters`,
@@ -114,7 +114,10 @@ export async function requestPasswordReset(
   await enqueueReset(pool, { email, merchant: merchantId ?? null })
 }
 
-/** Writes the e-mail of a requested reset to each member with this address; only its last token is valid. */
+/**
+ * Writes the e-mail of a requested reset to each member with this address. A later e-mail to the same member
+ * makes the token of an earlier one invalid.
+ */
 export async function sendPasswordReset(
   { database, access: { master } }: Pick<Services, 'database' | 'access'>,
   email: string,

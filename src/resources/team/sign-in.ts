@@ -17,7 +17,7 @@ import { givenPassword } from './own-account.ts'
 /** The reason to work without row-level security. */
 const reason = 'no member is signed in yet: the e-mail address names the member'
 
-/** Choice: most e-mails about sign-ins from new addresses that one member gets in an hour. */
+/** The most e-mails about sign-ins from new addresses that one member gets in an hour (a choice). */
 const newAddressEmailsMax = 3
 
 export const signInInput = z.object({
@@ -36,7 +36,8 @@ export interface SignedIn extends VerifiedMember, IssuedToken {
 /**
  * Signs a member in with the password, and with a code where a second factor is set up. If the client address
  * is new for the member, the member gets an e-mail about it.
- * @param raw.merchantId the team, if the e-mail address belongs to several; default: the oldest of them
+ * @param raw.merchantId the merchant, if the e-mail address is in several teams; default: of the active
+ *   merchants, the one whose team has had this member for longest
  * @throws DomainError INVALID_INPUT, RATE_LIMITED, CREDENTIALS_REJECTED, SECOND_FACTOR_REQUIRED (the password
  *   is right), ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, OVERLOADED
  * @see docs/design/rules.md#people
@@ -72,7 +73,7 @@ async function notifyMember(tx: PoolClient, ctx: Context, member: Candidate): Pr
   })
 }
 
-/** Finds a member by e-mail address, in the named team or else in the first that invited the person. */
+/** Finds a member by e-mail address, in the team of the given merchant; without one, as `signInMember` says. */
 async function findMember(pool: Pool, address: string, merchantId: number | null): Promise<Candidate | null> {
   const { rows } = await pool.query<Candidate>({
     name: 'find-member',

@@ -1,5 +1,5 @@
 -- Stores the encrypted secret of a second factor that is being set up. @returns the name of the merchant;
--- null where a second factor is active already
+-- null where a second factor is active already or the member is not active
 CREATE OR REPLACE FUNCTION start_totp(member int, encrypted bytea) RETURNS text
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE member_secret s SET totp_encrypted = encrypted, totp_step = 0

@@ -1,6 +1,6 @@
--- Deletes sessions a month after their end, e-mails after three months, failed sign-ins of yesterday, and
--- client addresses from which an account did not sign in for 90 days: at most `most` rows of each.
--- @returns how many rows
+-- Deletes sessions a month after their end, e-mails after three months, waits after failed sign-ins a day
+-- after their end, and client addresses from which an account did not sign in for 90 days: at most `most`
+-- rows of each. @returns how many rows
 CREATE OR REPLACE FUNCTION sweep_people(most int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE

@@ -14,7 +14,9 @@ const consumeTotpStep = sqlFunction('use_totp_step', {
   gives: 'boolean?',
 })
 
-/** Whether this is a code of the application, or a recovery code that is not used yet; uses the code up. */
+/**
+ * Whether the code is one of the application or an unused recovery code. A valid code cannot be used again.
+ */
 export async function verifySecondFactor(
   client: Pool | PoolClient,
   master: MasterSecret,
@@ -26,7 +28,10 @@ export async function verifySecondFactor(
   return (await consumeRecoveryCode(client, { member: memberId, codeHash })) ?? false
 }
 
-/** Whether this is a code of the application. If two calls present the same code at once, only one wins. */
+/**
+ * Whether the text is a valid code of the application. If two calls present a code at once, only one gets
+ * true.
+ */
 export async function verifyTotp(
   client: Pool | PoolClient,
   master: MasterSecret,

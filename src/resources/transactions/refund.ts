@@ -111,7 +111,7 @@ async function findOriginal(ctx: Context, id: bigint): Promise<Original> {
   // The operator's report about the payer is stored with its request, which merchants cannot read.
   const paid = await asPlatform(
     ctx,
-    "what the operator said about the payer; the payment was found as the merchant's",
+    "no merchant may read the operator's report about the payer; the payment was found as the merchant's",
   ).pool.query<{ counterparty: string | null }>({
     name: 'payer_of',
     text: `SELECT evidence->>'counterparty' AS counterparty FROM operator_request

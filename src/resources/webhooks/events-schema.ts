@@ -91,7 +91,7 @@ builder.subscriptionField('events', (t) =>
   }),
 )
 
-/** Asserts that an event has its position in the log: only such events are ever read. */
+/** Returns the position of an event in the log, which every event that clients can read has. */
 function numbered(position: bigint | null): bigint {
   invariant(position !== null, 'an event that is shown is numbered')
   return position

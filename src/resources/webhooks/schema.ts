@@ -139,7 +139,7 @@ builder.queryFields((t) => ({
   }),
 }))
 
-/** Makes the condition that reads an endpoint after a mutation, the same as a query uses. */
+/** Makes the condition with which a mutation reads its endpoint for the answer, the same as in queries. */
 const theWebhook = (ctx: Context, id: number) => ({ ...webhooksWhere(ctx), id })
 
 const WithSecret = builder.objectRef<WebhookWithSecret>('WebhookSecret').implement({
