@@ -12,8 +12,8 @@ import { settleDeposit } from './transactions/settle-deposit.ts'
 import { transactionStates } from './transactions/states.ts'
 
 /**
- * How long after its creation a deposit that provably was not sent is sent again. Choice: less than the 20 s
- * for which its caller waits.
+ * How long a deposit that needed no approval is tried again, if it provably was not sent. Choice: less than
+ * the 20 s for which its caller waits.
  */
 const depositUnsentForMs = 15_000
 

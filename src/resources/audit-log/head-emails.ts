@@ -6,7 +6,7 @@ import { writeEmail } from '../team/emails.ts'
 import { locks } from '../../database/locks.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
-/** Takes the merchants who are due an e-mail, records it, and returns the contents; see the SQL file. */
+/** Selects the merchants whose e-mail is due, and records that it is written; see the SQL file. */
 const takeDue = sqlFunction('take_due_audit_emails', {
   takes: { most: 'int' },
   gives: {

@@ -7,7 +7,7 @@ import { connectionType } from '../../graphql/connection.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { listAuditLog, auditFilterInput } from './list.ts'
 
-/** The number of entries that one request verifies. The client continues a longer log from the last one. */
+/** The most entries that one request verifies. For a longer log, the client goes on from the last of them. */
 const auditVerifyMax = 20_000
 
 const Entry = builder.prismaObject('AuditEntry', {

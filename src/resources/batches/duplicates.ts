@@ -36,7 +36,7 @@ function warning(index: number, words: string): FieldProblem {
   return { field: `recipients[${index}].account`, message: `${words}: both are paid` }
 }
 
-/** Counts the recipients of a batch for each account of a call that the batch has more than once. */
+/** Counts the recipients that a batch has for each account of a call; leaves out accounts with only one. */
 export async function countAccounts(ctx: Context, id: number, call: Paid): Promise<Map<string, number>> {
   const { rows } = await ctx.database.merchantPool.query<{ account: string; count: number }>({
     name: 'count_accounts',

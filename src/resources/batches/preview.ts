@@ -43,11 +43,11 @@ interface PreviewBase {
 
 /** The preview of a batch: its result if it were processed now. */
 export interface BatchPreview extends PreviewBase {
-  /** Numbers for which the operator has no account. */
+  /** Phone numbers for which the operator has no account. */
   unknownNumbers: readonly string[]
   /** The number of lookups that the operators answered. */
   numbersChecked: number
-  /** Operators of the batch that offer no lookup of numbers. */
+  /** Operators of the batch that offer no lookup of phone numbers. */
   operatorsWithoutLookup: readonly Provider[]
   /** Operators of the batch that cannot take payments now. */
   operatorsDown: readonly Provider[]
@@ -58,7 +58,7 @@ export interface OperatorShare {
   paymentMethod: Provider
   recipientCount: number
   totalAmount: Xof
-  /** The distinct numbers in the order in which they were added: at most `limits.dryRunLookupsMax`. */
+  /** The distinct phone numbers in the order in which they were added, at most `dryRunLookupsMax`. */
   accounts: readonly string[]
 }
 
@@ -123,7 +123,7 @@ interface Lookups {
   checked: number
 }
 
-/** Asks an operator about numbers, a few at once, until `dryRunLookupMs` has passed or the service ends. */
+/** Asks an operator about phone numbers, four at once, until `dryRunLookupMs` is over or the service ends. */
 async function lookUp(
   ctx: Context,
   ask: NonNullable<OperatorDriver['lookupParty']>,

@@ -38,7 +38,7 @@ BEGIN
     WHEN NOT methods <@ connected THEN 'unconnected'
     WHEN NOT methods <@ operators THEN 'beyond_operators'
     WHEN largest > payment_max THEN 'beyond_payment'
-    -- Read this after taking the locks: a halt that began while this transaction waited counts.
+    -- Read the halts after taking the locks: a halt that began while this transaction waited counts.
     WHEN EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) THEN 'halted'
     WHEN draft.total_amount > free THEN 'short'
   END;

@@ -75,7 +75,7 @@ export function countsOf(batch: Counted) {
   }
 }
 
-/** The options of a page, the same for every batch. Ids are text because the JSON of it names the loader. */
+/** The options of a page, the same for every batch. Ids are text, because the options become JSON. */
 interface PageOptions extends z.output<typeof recipientFilterInput> {
   above: string
   below: string

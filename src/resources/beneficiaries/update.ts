@@ -22,7 +22,8 @@ type UpdateBeneficiaryInput = z.input<typeof updateBeneficiaryInput>
 
 /**
  * Changes the given fields of a beneficiary and keeps the others. The new account and the new method are
- * checked together, a missing one with its stored value. Existing payouts keep their account and method.
+ * checked together; if only one is given, the stored value of the other is used. Existing payouts keep their
+ * account and method.
  * @throws DomainError INVALID_INPUT, NOT_FOUND, OVERLOADED where other requests change it at every try
  * @see docs/design/rules.md#beneficiaries
  */

@@ -1,4 +1,4 @@
--- Cancels a payout of a merchant that has not begun. If the payout begins at the same moment, the row lock
+-- Cancels a merchant's payout if it has not begun. If the payout begins at the same moment, the row lock
 -- decides which of the two comes first. `status` is the status afterwards; there is no row where the
 -- merchant has no such payout, and `moved` is null where the credential is refused.
 CREATE OR REPLACE FUNCTION cancel_payout(

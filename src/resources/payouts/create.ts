@@ -18,7 +18,7 @@ import { identityOf } from '../../requests/identity.ts'
 import { paymentOutTypes, recordsPaymentsOut } from '../record-payment.ts'
 import type { PayoutStatus } from './states.ts'
 
-/** Largest time between now and the scheduled day of a payout (see docs/design/rules.md#payouts). */
+/** The longest time between now and the scheduled time of a payout (see docs/design/rules.md#payouts). */
 export const payoutScheduleMaxMs = 366 * 24 * 3_600_000
 
 const method = z

@@ -1,5 +1,5 @@
--- The digest that a person approves: SHA-256 of merchant, method, number, amount, time and reference. The
--- reference comes last, because it may contain any character.
+-- The digest that a person approves: SHA-256 of merchant, method, number, amount, scheduled time and
+-- reference. The reference comes last, because it may contain any character.
 CREATE OR REPLACE FUNCTION payout_digest(merchant int, method provider, phone text, amount bigint,
   reference text, scheduled timestamptz)
 RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

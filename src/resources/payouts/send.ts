@@ -7,7 +7,7 @@ import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { sendBegun, sendDeadline } from '../../requests/send.ts'
 
-/** Most payouts that one process sends to one operator at a time. */
+/** The most payouts that one process sends to one operator at a time. */
 const payoutsInFlightMax = 32
 
 /**

@@ -33,7 +33,9 @@ export async function* readStatements(
   const first = Math.floor(since.getTime() / dayMs)
   const last = Math.floor(clock.now().getTime() / dayMs)
   if (last - first > daysMax)
-    throw new Error(`The backup is ${last - first} days old, and operators are asked for ${daysMax} at most.`)
+    throw new Error(
+      `The backup is ${last - first} days old. Statements are read for at most ${daysMax} days.`,
+    )
   for (const { provider } of operators.list()) {
     for (let number = first; number <= last; number += 1) {
       const day = new Date(number * dayMs).toISOString().slice(0, 10)

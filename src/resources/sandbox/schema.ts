@@ -6,7 +6,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { fundMerchant } from '../merchants/fund.ts'
 
-/** Furthest step of the sandbox clock: schedules reach 366 days ahead. */
+/** The longest step of the sandbox clock: longer than schedules, which reach 366 days ahead. */
 const clockStepMs = 400 * 24 * 3_600_000
 
 builder.mutationFields((t) => ({

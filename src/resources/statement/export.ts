@@ -74,7 +74,7 @@ async function* readStatementRows(
     )
     invariant(
       isWhole,
-      `statement of merchant ${merchantId}: the opening balances and the lines do not give the closing balances`,
+      `statement of merchant ${merchantId}: opening balances plus lines differ from the closing`,
     )
     yield [{ at: closing.asOf, line: null, step: 'closing', holdings: closing }]
     return

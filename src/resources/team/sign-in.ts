@@ -37,7 +37,7 @@ export interface SignedIn extends VerifiedMember, IssuedToken {
  * Signs a member in with the password, and with a code where a second factor is set up. If the client address
  * is new for the member, the member gets an e-mail about it.
  * @param raw.merchantId the merchant, if the e-mail address is in several teams; default: of the active
- *   merchants, the one whose team has had this member for longest
+ *   merchants, the one that invited the person first
  * @throws DomainError INVALID_INPUT, RATE_LIMITED, CREDENTIALS_REJECTED, SECOND_FACTOR_REQUIRED (the password
  *   is right), ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, OVERLOADED
  * @see docs/design/rules.md#people
@@ -73,7 +73,9 @@ async function notifyMember(tx: PoolClient, ctx: Context, member: Candidate): Pr
   })
 }
 
-/** Finds a member by e-mail address, in the team of the given merchant; without one, as `signInMember` says. */
+/**
+ * Finds a member by e-mail address, in the team of the given merchant; without one, as `signInMember` says.
+ */
 async function findMember(pool: Pool, address: string, merchantId: number | null): Promise<Candidate | null> {
   const { rows } = await pool.query<Candidate>({
     name: 'find-member',

@@ -33,9 +33,9 @@ export async function lockTeam(tx: pg.PoolClient, merchantId: number): Promise<T
 }
 
 /**
- * Refuses a caller who may not give a role, take it away, or remove a member who has it. An unlimited API key
- * without a member counts as an admin, and may also name the first owner of an account that has none. A key
- * with limits manages viewers only.
+ * Refuses a caller who may not give a role, take it away, or remove a member who has it. An API key without
+ * limits counts as an admin, and may also name the first owner of an account that has none. An API key with
+ * limits manages viewers only.
  * @throws DomainError FORBIDDEN
  */
 export function checkManages(actor: Actor, concerned: readonly Role[], hasOwner: boolean): void {

@@ -48,7 +48,7 @@ export async function listExcesses(services: Pick<Services, 'database'>): Promis
   return rows
 }
 
-/** The number of excesses in a list. Choice: more than a person works through at a time. */
+/** The most excesses in one list. Choice: more than a person works through at a time. */
 const listMax = 200
 
 const decisionInput = z.object({

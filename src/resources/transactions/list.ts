@@ -108,8 +108,8 @@ export interface PageWindow {
 
 /**
  * Finds the page after `skip` rows of a list, newest first. For a filter by type, operator and status only,
- * the counts give the ids of the page, so a deep page costs no more than the first one. For other filters,
- * the database skips the rows one by one.
+ * the counts give the ids of the page, so the cost does not grow with `skip`. For other filters, the database
+ * skips the rows one by one.
  * @param page.skip rows before the page, counted over the whole list
  * @param page.take rows of the page
  * @returns null where the counts show that the list has no such rows

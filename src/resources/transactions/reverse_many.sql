@@ -1,7 +1,7 @@
 -- Takes back the credit of collections that their operator reversed. Its locks have the same order as those
 -- of the functions that settle: transactions, requests, balances. Its ledger entries have the time at which
--- it got the locks on the balances, not the time at which it began to wait: the lines of a statement are in
--- the order in which the money moved.
+-- it got the locks on the balances, not the time at which it began to wait: so the lines of a statement are
+-- in the order in which the money moved.
 CREATE OR REPLACE FUNCTION reverse_many(transaction_ids bigint[], sources text[], evidences jsonb[])
 RETURNS TABLE (ordinal int, moved boolean, status transaction_status, shortfall bigint, amount bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -49,7 +49,7 @@ interface Item {
   outcome: RequestOutcome
 }
 
-/** `tied`: several outcomes for the transaction came in one call, and this was not the first. */
+/** `tied`: true if several outcomes for the transaction came in one call, and this was not the first. */
 type Answer = Settlement & { tied: boolean }
 
 /** Writes status, credit, event and the end of the operator request in one commit. */

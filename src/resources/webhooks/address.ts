@@ -163,7 +163,7 @@ function isLoopbackName(name: string): boolean {
   return name === 'localhost' || name.endsWith('.localhost')
 }
 
-/** Addresses that no table of special ranges has: Azure's platform address, which is in a public range. */
+/** Refused addresses in public ranges: Azure's platform address, which no table of special ranges has. */
 const innerAddresses: ReadonlySet<string> = new Set(['168.63.129.16'])
 
 /** The part of IPv6 that is allocated (RFC 4291). `::127.0.0.1` and unallocated addresses lie outside. */

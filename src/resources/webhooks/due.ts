@@ -15,7 +15,7 @@ const sweep = sqlFunction('sweep_webhooks', {
   gives: 'int',
 })
 
-/** Most endpoints without failures that one run enqueues. */
+/** The most endpoints without failures that one run enqueues. */
 export const webhooksDueMax = 500
 
 /** Days after which the service stops sending a pending delivery (see docs/design/events.md#deliveries). */
@@ -42,7 +42,7 @@ export async function enqueueDueEndpoints({ database }: Services, most: number):
 /**
  * Ends deliveries as `dead` that have been pending for `webhookKeptDays`, and deletes deliveries that ended
  * `webhookSweptDays` ago, in small steps.
- * @returns whether there is more to do
+ * @returns whether there may be more to do
  */
 export async function sweepWebhooks({ database }: Services, take = webhookSweepMax): Promise<boolean> {
   const swept = await sweep(asPlatform({ database }, reason).pool, {

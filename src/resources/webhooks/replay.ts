@@ -20,7 +20,7 @@ const makePending = sqlFunction('replay_events', {
   gives: 'int',
 })
 
-/** Most events that one call sends again. Choice: more than a merchant has on a busy day. */
+/** The most events that one call sends again. Choice: more than a merchant has on a busy day. */
 const webhookReplayMax = 10_000
 
 const most = webhookReplayMax

@@ -44,7 +44,7 @@ const connectTimeoutMs = 5_000
 const keepAliveMs = 1_000
 const keepAliveMaxMs = 4_000
 
-/** Most hosts for which the last address is remembered. */
+/** The most hosts for which the last address is remembered. */
 const hostsMax = 5_000
 
 /**

@@ -55,7 +55,7 @@ function standardSignature(prolog: string, body: Uint8Array, secret: Secret): st
 }
 
 interface Keys {
-  /** The text of the secret as it is, for the specification's header. */
+  /** The text of the secret as it is, for `X-Service-Signature`. */
   text: KeyObject
   /** The bytes that the text encodes, for Standard Webhooks. */
   bytes: KeyObject
