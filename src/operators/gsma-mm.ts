@@ -77,7 +77,7 @@ export function createGsmaDriver(settings: GsmaSettings, deps: DriverDeps): Oper
 
     async reverse(request, ctx) {
       const reference = request.original.operatorRef
-      invariant(reference, 'operators: a reversal names the transaction that it undoes')
+      invariant(reference, 'operators: a reversal needs the reference of the payment')
       const path = `/transactions/${encodeURIComponent(reference)}/reversals`
       return initiate('reverse', path, request, { type: 'reversal', ...order(request) }, ctx)
     },

@@ -102,7 +102,7 @@ export function decideSent(known: DecisionInput, outcome: InitiateOutcome): Deci
       const facts = { provider: request.provider, cause: outcome.cause }
       const pause = nextUnknownCheckMs(0, known.random)
       const action = record('doubt', { handle: outcome.handle, nextCheckMs: pause })
-      return decided(action, [{ level: 'info', words: 'outcome unknown', facts }])
+      return decided(action, [{ level: 'info', words: 'the outcome of a send is unknown', facts }])
     }
   }
 }
@@ -327,7 +327,7 @@ function contradictions({ claimed }: OpenRequest, outcome: QueryOutcome): LogLin
   const isFinal = outcome.kind === 'settled' || outcome.kind === 'refused'
   if (claimed === null || claimed === 'pending' || !isFinal || claimed === outcome.kind) return []
   const facts = { claimed, answered: outcome.kind }
-  return [{ level: 'warn', words: 'a callback contradicts its operator', facts }]
+  return [{ level: 'warn', words: 'an operator contradicts its own callback', facts }]
 }
 
 /** Returns an alarm about an open disbursement older than `disbursementAlarmMs`, and none otherwise. */

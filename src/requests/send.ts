@@ -133,7 +133,7 @@ export async function sendAgain(
 /** Returns the operator of a request. An operator stays configured while it has open requests. */
 export function operatorOf(services: RequestServices, request: OpenRequest): Operator {
   const operator = services.operators.find(request.provider)
-  invariant(operator, `${request.provider} has open requests: it must stay configured`)
+  invariant(operator, `${request.provider} has open requests: keep its settings`)
   return operator
 }
 
@@ -174,7 +174,7 @@ export async function act(
       return status
     }
     case 'expire':
-      invariant(expire, `a ${subject} does not end by its age`)
+      invariant(expire, `a ${subject} does not expire`)
       return (await expire(services, subjectId, step.expiry)).status
     case 'settle': {
       const { status } = await settle(services, subjectId, step.finalOutcome)

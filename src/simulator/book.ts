@@ -99,7 +99,7 @@ export class Book {
     for (const { from, to, amount } of entry.transfers) {
       const francs = BigInt(amount)
       if (francs < 0n || from === to)
-        throw new Error(`Entry ${entry.seq} of ${entry.operator} is no transfer.`)
+        throw new Error(`Entry ${entry.seq} of ${entry.operator} has an invalid transfer.`)
       this.#add(book, from, -francs)
       this.#add(book, to, francs)
       const change = to === pool ? francs : from === pool ? -francs : 0n
@@ -108,7 +108,7 @@ export class Book {
     }
     for (const { from } of entry.transfers) {
       if (from !== issuer && (book.balances.get(from) ?? 0n) < 0n)
-        throw new Error(`${from} would be below zero.`)
+        throw new Error(`The account ${from} would be below zero.`)
     }
     if (book.total !== 0n) throw new Error(`The book of ${entry.operator} does not sum to zero.`)
     book.entries.push(entry)

@@ -21,7 +21,7 @@ const passerBy = '+22376000001'
  * token it does not exist.
  */
 export function controlHandler(context: SimulatorContext, token: string | null): Handler {
-  const notFound = () => json(404, { message: 'There is nothing here.' })
+  const notFound = () => json(404, { message: 'There is no such path.' })
   const route = routesOf(controlRoutes(context), notFound)
   return (call) => {
     if (token === null) return notFound()

@@ -81,14 +81,13 @@ async function replay(path: string, apply: (changes: readonly OperationChange[])
 }
 
 function checkHead(path: string, line: string): void {
-  if (`${line}\n` !== head)
-    throw new Error(`${path} is no journal of this simulator, or of another version of it.`)
+  if (`${line}\n` !== head) throw new Error(`${path} is not a journal of this version of the simulator.`)
 }
 
 function parseLine(path: string, number: number, line: string): readonly OperationChange[] {
   try {
     return JSON.parse(line) as readonly OperationChange[]
   } catch (cause) {
-    throw new Error(`${path}, line ${number}: not readable; the journal was changed from outside.`, { cause })
+    throw new Error(`${path}, line ${number}: not readable: another program changed the journal.`, { cause })
   }
 }

@@ -20,7 +20,7 @@ const say = (line: string) => process.stderr.write(`${line}\n`)
  * @throws Error with a message for a person
  */
 export async function backUp({ to }: { to?: string | undefined }): Promise<Done> {
-  if (!to) throw new Error('--to names the folder that the backup is written into.')
+  if (!to) throw new Error('--to is missing: the folder that the backup is written into.')
   const config = readConfig()
   const { dataDir, databaseUrl, masterSecret } = config
   const folder = resolve(to)
@@ -30,7 +30,7 @@ export async function backUp({ to }: { to?: string | undefined }): Promise<Done>
     return report(folder, await dumpDatabase(databaseUrl.reveal(), { folder, secretPath, say }))
   }
   if (!existsSync(join(dataDir, 'pg')))
-    throw new Error(`There is no database in ${dataDir}: name the DATA_DIR of the service.`)
+    throw new Error(`There is no database in ${dataDir}: set the DATA_DIR of the service.`)
   await assertNoHalfRestore(dataDir)
   const server = await openServer(config, () => {})
   try {
@@ -60,7 +60,7 @@ function report(folder: string, { takenAt, files, hasSecret, epoch }: Manifest):
  * @throws Error with a message for a person
  */
 export async function restore({ from }: { from?: string | undefined }): Promise<Done> {
-  if (!from) throw new Error('--from names the folder of the backup.')
+  if (!from) throw new Error('--from is missing: the folder of the backup.')
   const { dataDir, databaseUrl, masterSecret } = readConfig()
   const folder = resolve(from)
   const withSecret = masterSecret === null

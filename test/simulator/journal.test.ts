@@ -144,7 +144,7 @@ test('a journal that was tampered with, or is none, keeps the simulator from sta
   await writeFile(place.journalPath, lines.replace('"seq":1', '"seq":2'))
   await expect(startSimulator({ journalPath: place.journalPath })).rejects.toThrow(/out of order/)
   await writeFile(place.journalPath, 'something else\n')
-  await expect(startSimulator({ journalPath: place.journalPath })).rejects.toThrow(/no journal/)
+  await expect(startSimulator({ journalPath: place.journalPath })).rejects.toThrow(/not a journal/)
 })
 
 test('a reset forgets payments but not the time, the webhook address or the count', async () => {

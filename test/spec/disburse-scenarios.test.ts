@@ -165,9 +165,12 @@ describe('400 failed: nothing left, the money is free again', () => {
   })
 })
 
-test('35: a callback that contradicts its operator is logged', () => {
+test('35: an operator that contradicts its own callback is logged', () => {
   const about = `transaction:${String(idOf('35', 'OperatorA'))}`
-  expect(logged).toContainEqual([expect.objectContaining({ about }), 'a callback contradicts its operator'])
+  expect(logged).toContainEqual([
+    expect.objectContaining({ about }),
+    'an operator contradicts its own callback',
+  ])
 })
 
 test('40: taken back, the money is there again, also without a callback', async () => {

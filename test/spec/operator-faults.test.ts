@@ -161,7 +161,7 @@ describe('callbacks that are lost, repeated, stale, forged, early or false', () 
     await kept(payments, 1)
     expect(await traces(payments)).toEqual(once())
     const contradicted = warn.mock.calls
-      .filter(([, words]) => words === 'a callback contradicts its operator')
+      .filter(([, words]) => words === 'an operator contradicts its own callback')
       .map(([line]) => (line as { about?: string }).about)
     warn.mockRestore()
     for (const operator of calling)
