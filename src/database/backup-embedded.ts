@@ -106,6 +106,7 @@ export async function backUpCluster(
 /**
  * Begins a backup. All its statements share one session: where this process is killed, PostgreSQL ends the
  * backup with the session.
+ * @returns the name of the first log file that the backup needs
  */
 async function beginBackup(client: pg.Client): Promise<string> {
   // The slot keeps the needed log files from being reused while this session is alive.
@@ -153,7 +154,7 @@ async function copyLog(copy: Copy, source: string, first: string, last: string):
     (name) => (/^[0-9A-F]{24}$/.test(name) && name >= first && name <= last) || name.endsWith('.history'),
   )
   if (!names.includes(first) || !names.includes(last))
-    throw new Error('The log that belongs to the backup is not there any more: take another backup.')
+    throw new Error('PostgreSQL has removed log files that the backup needs: take another backup.')
   for (const name of names) await copyFile(copy, join(wal, name), `${clusterName}/pg_wal/${name}`)
 }
 
@@ -166,7 +167,7 @@ async function copyFile(copy: Copy, from: string, path: string): Promise<void> {
 /**
  * Replaces the embedded database by a backup. The old data is moved aside, never deleted. The restored server
  * continues on a new timeline, which tells the next start about the restore.
- * @returns the folder of the old data; null where there was none
+ * @returns the manifest, and the folder of the old data (`aside`); null where there was none
  * @throws Error in one sentence where the backup is incomplete, or a server uses the folder
  */
 export async function restoreCluster(
@@ -255,7 +256,7 @@ async function beRecovered(cluster: string, owner: Owner): Promise<void> {
   await syncFolder(cluster)
 }
 
-/** The record of a restore that was interrupted between its renames; another restore completes it. */
+/** The record of a restore that renames folders; if it is interrupted then, the next restore completes it. */
 interface Step {
   /** The suffix of the names of the data that was moved aside. */
   stamp: string
@@ -299,8 +300,8 @@ async function readStep(dataDir: string): Promise<Step | null> {
 }
 
 /**
- * @throws Error where a restore into this folder was interrupted: it holds parts of the old and the new
- * database
+ * @throws Error where a restore into this folder was interrupted: the folder may hold parts of the old and
+ * the new database
  */
 export async function assertNoHalfRestore(dataDir: string): Promise<void> {
   const found = await lstat(join(dataDir, stepLock)).catch(() => null)

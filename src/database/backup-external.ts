@@ -83,7 +83,7 @@ export async function loadDump(
   await client.connect()
   try {
     await client.query('set role none')
-    // The dump grants rights to these roles, and the owner role loads it, so that it owns all tables.
+    // The dump grants rights to these roles. The owner role loads the dump, and so owns all tables.
     await ensureRoles(client)
     await letOwnerCreate(client, [serviceRole, merchantRole])
   } finally {
@@ -138,8 +138,8 @@ function requireClient(program: 'pg_dump' | 'pg_restore', major: number): void {
   const here = found === 0 ? `no ${program}` : `${program} ${found}`
   throw new Error(
     `The server is PostgreSQL ${major}, and this machine has ${here}: install postgresql-client-${major}, ` +
-      'or use pgBackRest or the snapshots of your provider. A restored database is noticed at the start ' +
-      'either way.',
+      'or use pgBackRest or the snapshots of your provider (after each return to a snapshot, run ' +
+      '"npm run admin -- restore declare").',
   )
 }
 

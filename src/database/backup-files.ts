@@ -56,7 +56,7 @@ export async function makeBackupFolder(path: string): Promise<void> {
 }
 
 /**
- * Copies a file, which may grow meanwhile, and flushes the copy to the disk.
+ * Copies a file, which may grow meanwhile, and flushes the copy to the disk if `durable`.
  * @returns the size and hash of the copy; null where the file no longer exists
  */
 export async function copyHashed(
@@ -117,7 +117,7 @@ export async function hashOf(path: string): Promise<Omit<BackupFile, 'path'>> {
   }
 }
 
-/** Does the same work for many files at once: flushing them in parallel takes a tenth of the time. */
+/** Does the same work for up to 16 files at once: flushing them in parallel takes a tenth of the time. */
 export async function forEachFile<T>(files: readonly T[], work: (file: T) => Promise<void>): Promise<void> {
   const rest = files.values()
   const worker = async () => {

@@ -4,15 +4,15 @@ import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import { isConflict } from './transact.ts'
 
-/** Items of one merchant in one statement, while other merchants wait. */
+/** The most items of one owner in one statement, while items of others wait. */
 const batchShareMax = 16
 const batchConcurrencyMax = 2
 const batchQueueMax = 2_000
 
 /**
  * One call for many items; it returns a result for each, in the order of the items.
- * @param waits false where the call must not wait for an owner during a change of its access: the call then
- * fails at once, with nothing done, and names these owners (`share_access`)
+ * @param waits whether the call waits for owners whose access another session is changing. If not, it fails
+ * at once, with nothing done, and its error names these owners (`share_access`)
  */
 export type Many<Item, Result> = (
   pool: Pool,
@@ -23,21 +23,21 @@ export type Many<Item, Result> = (
 /** A statement that concurrent callers share. The module that needs it declares it. */
 export interface SharedStatement<Item, Result> {
   readonly many: Many<Item, Result>
-  /** Returns the owner of an item, where the items of one owner must not delay the items of other owners. */
+  /** Returns the owner of an item; present where the items of one owner must not delay those of others. */
   readonly ownerOf: ((item: Item) => unknown) | undefined
-  /** How long the first item waits for others, where no caller waits for the result; otherwise 0. */
+  /** How long a statement waits for more items before it runs; above 0 only if no caller waits for it. */
   readonly pauseMs: number
 }
 
 /** The shared statements of a running service. */
 export interface Batches {
   /**
-   * Adds an item to the next run of a shared statement. While no run is under way, the statement runs at
-   * once; otherwise items wait, without a timer, for a further run. Each caller gets its answer after
-   * the commit. (see docs/design/architecture.md#statements-that-are-shared) Where the data of one item
-   * breaks the statement, only that item fails: the others run again one by one. A statement that PostgreSQL
-   * rolled back because of a deadlock runs again. Items of an owner whose access is being changed wait in a
-   * separate statement, one per owner at a time.
+   * Adds an item to the next run of a shared statement. While no run is under way, the statement runs at once
+   * (after `pauseMs`, if any); otherwise items wait, without a timer, for a further run. Each caller gets its
+   * answer after the commit (see docs/design/architecture.md#statements-that-are-shared). Where the data of
+   * one item breaks the statement, only that item fails: the items run again one by one. A statement that
+   * PostgreSQL rolled back because of a conflict runs again, at most three times. Items of an owner whose
+   * access is being changed wait in a separate statement, one per owner at a time.
    * @throws DomainError OVERLOADED where too many items wait already
    */
   run<Item, Result>(statement: SharedStatement<Item, Result>, item: Item): Promise<Result>
@@ -54,7 +54,7 @@ export interface BatchBounds {
   concurrencyMax: number
   /** Items that wait or run, at most. */
   queueMax: number
-  /** The longest pause of a statement that waits for more items; 0 where time stands still. */
+  /** The longest `pauseMs` of a statement; 0 in tests that move the clock by hand. */
   pauseMaxMs: number
 }
 
@@ -115,13 +115,13 @@ function createBatch<Item, Result>(
   let queue: Waiting<Item, Result>[] = []
   let underWay = 0
   let running = 0
-  /** Statements that are about to take the waiting items: items that arrive before they do are included. */
+  /** The number of statements that are about to take the waiting items. */
   let leaving = 0
 
   /**
-   * Whether a further statement is worth its commit: always where nothing runs, otherwise if at least as many
-   * items wait as run. Fewer items wait until the running ones return, and then share a statement with the
-   * next calls of the same callers.
+   * Whether a further statement is worth its commit: always where nothing runs, otherwise if as many items
+   * wait as run, or enough for a full statement. Fewer items wait until the running ones return, and then
+   * share a statement with the next calls of the same callers.
    */
   function isWorthIt(waiting: number): boolean {
     return waiting > 0 && waiting >= Math.min(underWay, bounds.sizeMax)
@@ -139,7 +139,7 @@ function createBatch<Item, Result>(
     else setImmediate(leave)
   }
 
-  /** Whether more items may arrive within the pause. */
+  /** Whether to wait for more items: the statement has a pause, and its next run is not full. */
   function isEarly(): boolean {
     return pauseMs > 0 && queue.length < bounds.sizeMax
   }
@@ -162,7 +162,7 @@ function createBatch<Item, Result>(
   }
 
   /**
-   * Runs one statement for the chosen items. Leaves out the items of owners whose access is being changed.
+   * Runs a statement for the chosen items. Items of owners whose access is being changed go `aside`.
    */
   async function run(chosen: readonly Waiting<Item, Result>[]): Promise<void> {
     for (let left = chosen; left.length > 0; ) {
@@ -174,8 +174,8 @@ function createBatch<Item, Result>(
   }
 
   /**
-   * Runs one statement and answers its callers. @returns the owners for which the statement would have to
-   * wait
+   * Runs one statement and answers its callers. @returns null; or, with nothing done, the owners for which
+   * the statement would have to wait
    */
   async function serve(
     chosen: readonly Waiting<Item, Result>[],
@@ -218,8 +218,8 @@ function createBatch<Item, Result>(
 }
 
 /**
- * Opens the queues of items that wait for their owner, apart from all others: an owner uses one session of
- * the pool at most.
+ * Opens separate queues for items of owners whose access is being changed: one queue per owner, so that an
+ * owner uses at most one session of the pool.
  */
 function openAside<T extends { owner: unknown }>(
   serve: (waiting: readonly T[]) => Promise<unknown>,
@@ -255,8 +255,8 @@ function openAside<T extends { owner: unknown }>(
 }
 
 /**
- * Chooses the items of the next statement: the oldest, but only a share of one owner while others wait. Free
- * room then goes to the next items in order of arrival.
+ * Chooses the items of the next statement: the oldest, but at most `shareMax` of one owner. Room that is left
+ * goes to the next items in order of arrival.
  */
 function chooseFairly<T extends { owner: unknown }>(
   queue: T[],
@@ -308,7 +308,7 @@ async function answer<Item, Result>(
 }
 
 /**
- * True for the error of `share_access`; `detail` names the merchants whose access another session is
+ * True for the error of `share_access`; its `detail` lists the merchants whose access another session is
  * changing.
  */
 function isAccessChanging(error: unknown): error is DatabaseError {
@@ -316,9 +316,8 @@ function isAccessChanging(error: unknown): error is DatabaseError {
 }
 
 /**
- * True for SQLSTATE classes 22 and 23: the data of one item is wrong, and the statement was rolled back. Any
- * other error (above all a lost connection) does not tell whether the commit happened, so the call is not
- * repeated.
+ * True for SQLSTATE classes 22 and 23: the data of one item is wrong, and the statement was rolled back.
+ * After other errors (above all a lost connection) the commit may have happened, so the call is not repeated.
  */
 function isDataError(error: unknown): boolean {
   return typeof error === 'object' && error !== null && 'code' in error && /^2[23]/.test(String(error.code))

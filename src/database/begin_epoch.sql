@@ -1,7 +1,8 @@
--- Begins the epoch after `known`, because a restore was noticed. In one transaction it halts payments out,
--- and raises all ids and positions, so that no new row gets an id or a position that a lost row may have had.
--- Where another node was first, the function changes nothing. Bound of lost ids: 10,000 a second since the
--- last event, four times the measured maximum of one server, plus a million.
+-- Begins the epoch after `known`, because a restore was noticed or declared. In one transaction it halts
+-- payments out, and raises all ids and positions, so that no new row gets an id or a position that a lost row
+-- may have had. Where another node was first, the function changes nothing. It assumes that at most 10,000
+-- ids a second were lost since the last event (four times the measured maximum of one server), plus a
+-- million. @returns the epoch of the database afterwards
 CREATE OR REPLACE FUNCTION begin_epoch(known int, why text) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -10,7 +11,7 @@ DECLARE
   ids bigint;
   seq record;
 BEGIN
-  -- This lock keeps events from being numbered meanwhile.
+  -- While this transaction holds the lock, no other process numbers events.
   PERFORM pg_advisory_xact_lock(72707370);
   SELECT i.epoch INTO now_epoch FROM installation i FOR UPDATE;
   IF now_epoch <> known THEN RETURN now_epoch; END IF;
@@ -42,7 +43,7 @@ BEGIN
   INSERT INTO event_log_position AS h (merchant_id, position)
   SELECT g.merchant_id, g.last_position FROM event_gap g WHERE g.epoch = now_epoch
   ON CONFLICT (merchant_id) DO UPDATE SET position = excluded.position;
-  -- This is the only gap in the positions; the event tells the merchant about it.
+  -- Only a restore makes a gap in the positions; this event tells the merchant about the gap.
   INSERT INTO event (merchant_id, type, data, created_at)
   SELECT g.merchant_id, 'security_alert', jsonb_build_object('kind', 'database_restored', 'message', format(
     'The service was restored from a backup. What happened after %s may be lost: check your payments, keys, '
@@ -54,7 +55,7 @@ BEGIN
 
   PERFORM sequence_events(2147483647);
 
-  -- A link that was used after the backup must not work again: its member requests a new one.
+  -- A link that was used after the backup must not work again: open invitations and resets expire.
   UPDATE member_secret SET invitation_expires_at = least(invitation_expires_at, now()),
     reset_expires_at = least(reset_expires_at, now())
   WHERE invitation_hash IS NOT NULL OR reset_hash IS NOT NULL;

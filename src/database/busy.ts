@@ -2,13 +2,13 @@ import { DomainError } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 
 /**
- * No free session; a row that is locked too long; a statement that takes too long. PostgreSQL rolled all
- * back.
+ * The codes of overload: no free session, a lock that was not granted in time, a statement that took too
+ * long. PostgreSQL kept nothing of the transaction.
  */
 const busyCodes = new Set(['53300', '55P03', '57014'])
-/** The server is starting, stopping, unreachable, or its disk fails. PostgreSQL rolled all back. */
+/** The codes of a server that starts, stops, cannot be reached, or has a failing disk. Nothing was kept. */
 const downCodes = new Set(['57P03', '58030', 'ECONNREFUSED', 'ENOENT'])
-/** The server had no disk space, memory or other resource for the statement. PostgreSQL rolled all back. */
+/** The codes of a server without disk space, memory or another resource. Nothing was kept. */
 const lacksResources = /^53\w{3}$/
 /** The message of pg-pool for a timeout, which has no code. */
 const poolWords = 'timeout exceeded when trying to connect'

@@ -9,14 +9,14 @@ import { verifyRole, verifyTenantRls } from './verify-session.ts'
 
 const connectTimeoutMs = 2_000
 const statementTimeoutMs = 5_000
-/** The client's own limit for a server that does not answer, a little later than the server's own limit. */
+/** The client's time limit for an answer: longer than the server's, so it counts only for a dead server. */
 const answerTimeoutMs = 7_000
 const idleInTransactionTimeoutMs = 5_000
 const lockTimeoutMs = 2_000
 const idleTimeoutMs = 60_000
 /**
- * Beyond this many distinct texts, Prisma's statements run unprepared, so that sessions do not fill up with
- * them.
+ * The most distinct texts of Prisma's statements that are prepared; others run unprepared, so that sessions
+ * do not fill up with prepared statements.
  */
 const preparedMax = 500
 /** Connections that a pool loses within this time are reported in one line. */
@@ -48,8 +48,8 @@ export interface Database {
  * @param options.poolMax connections of `pool`
  * @param options.merchantPoolMax connections of `merchantPool`; by default the same number
  * @param options.role the role of every session of `pool` from its first moment; sessions of `merchantPool`
- * have `payments_merchant`. Null keeps the account's own rights, which see no merchant unless the account is
- * a superuser
+ * then have `payments_merchant`. Null: both pools have the account's own rights, which see no merchant unless
+ * the account is a superuser
  */
 export function openDatabase(options: {
   connection: pg.ClientConfig | string
@@ -129,8 +129,8 @@ function poolConfig(
   checkSession?: CheckSession,
 ): pg.PoolConfig {
   // Prisma reads and writes times without their offset, so its sessions must be in UTC. A plan that was made
-  // for a small table is kept while the table grows, so no session may choose to read whole tables. Compiling
-  // a plan (jit) takes seconds where an estimate is far too high, and gains nothing with so few rows.
+  // for a small table is kept while the table grows, so plans avoid reading whole tables (enable_seqscan).
+  // Compiling a plan (jit) can take seconds where an estimate is far too high, and gains nothing here.
   const startup = [
     '-c TimeZone=UTC',
     '-c enable_seqscan=off',
@@ -153,7 +153,7 @@ function poolConfig(
   }
 }
 
-/** Verifies each new session first; a session that fails is closed and never used. */
+/** Verifies a new session; if that fails, the pool closes the session and never uses it. */
 async function verifySession(
   client: pg.ClientBase,
   options: {
@@ -217,8 +217,8 @@ function withStartupOptions(connection: pg.ClientConfig | string, startup: strin
 }
 
 /**
- * Returns a function that names statements: one name for one text, the same in every process, so that
- * sessions behind a pooler never disagree.
+ * Returns a function that names statements: one name for one text, the same in every process, because
+ * processes may share sessions behind a pooler. An empty name means that the statement is not prepared.
  */
 function statementNames(): (query: { sql: string }) => string {
   const names = new Map<string, string>()
@@ -232,9 +232,9 @@ function statementNames(): (query: { sql: string }) => string {
 }
 
 /**
- * Listens to notifications on a connection of its own, and reconnects whenever it breaks.
- * @param options.onConnect called each time listening begins (again): earlier notifications are lost, so read
- * now
+ * Listens to notifications on a separate connection, and reconnects when the connection breaks.
+ * @param options.onConnect called each time listening begins: notifications before it were missed, so read
+ * now what they would have reported
  * @returns `close`; after it no callback is called
  */
 export function listen(options: {

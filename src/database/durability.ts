@@ -4,8 +4,8 @@ import type { Pool } from 'pg'
 const settings = ['fsync', 'synchronous_commit', 'full_page_writes'] as const
 
 /**
- * Refuses a database that may lose acknowledged commits: with one of these settings off, every tested crash
- * lost payments.
+ * Refuses a database with one of `settings` off: after a crash, it can lack payments that callers were told
+ * about.
  * @throws Error that names the settings
  */
 export async function assertDurable(client: Pick<Pool, 'query'>): Promise<void> {

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { linkLibraries } from './ensure-generated.ts'
 
-/** The superuser that `initdb` makes; it owns every object of the service. */
+/** The superuser that `initdb` makes; the service signs in as this account. */
 export const embeddedUser = 'payments'
 
 /** The environment of PostgreSQL's programs, without variables that change them, such as `PGDATA`. */
@@ -18,16 +18,16 @@ export const cleanEnvironment =
 
 /** A PostgreSQL data folder with the programs and the account that serve it. */
 export interface Cluster {
-  /** Ours alone, mode 0700: the cluster, its log and its socket. */
+  /** A folder for this cluster alone, mode 0700, with the cluster's log and socket. */
   dir: string
-  /** PostgreSQL's own data folder, below `dir`. Its file `password` is for `embeddedUser` over TCP. */
+  /** PostgreSQL's data folder, below `dir`. Its file `password` has `embeddedUser`'s password for TCP. */
   data: string
   /** The folder of PostgreSQL's programs. */
   bin: string
   as: RunAs
 }
 
-/** Gives the first arguments of `spawn` for a command that runs as the account of the cluster. */
+/** A function that gives the first arguments of `spawn` for a command under the account of the cluster. */
 type RunAs = (command: string, args: string[]) => [command: string, args: string[]]
 
 interface Account {
@@ -37,8 +37,8 @@ interface Account {
 }
 
 /**
- * Opens the cluster below `dir`, and makes it when there is none. A cluster that a killed process left half
- * made is never taken for a whole one: `initdb` works in a folder of its own, and its result is renamed.
+ * Opens the cluster below `dir`, and makes it when there is none. `initdb` works in a separate folder, which
+ * is renamed at the end, so a cluster that a killed process left half made is never used.
  * @param durable whether the new cluster must have reached the disk before this returns
  * @throws Error in one sentence when this machine or account cannot run PostgreSQL
  */
@@ -56,7 +56,7 @@ export function runSync({ as }: Cluster, command: string, args: string[]): void 
   if (status !== 0) throw new Error(`${command} failed: ${stderr || error}`)
 }
 
-/** The account that must own a cluster below `dir`; null where it is the one of this process. */
+/** Returns the account that must own a cluster below `dir`; null where it is the account of this process. */
 export function clusterOwner(dir: string): Account | null {
   if (process.getuid?.() !== 0) return null
   const { uid, gid } = existsSync(join(dir, 'cluster')) ? statSync(dir) : { uid: 0, gid: 0 }
@@ -69,7 +69,7 @@ export function clusterOwner(dir: string): Account | null {
   return null
 }
 
-/** The major version of the bundled PostgreSQL. */
+/** Returns the major version of the bundled PostgreSQL. */
 export function bundledMajor(): number {
   const { stdout } = spawnSync(join(findBinaries(), 'postgres'), ['--version'], { encoding: 'utf8' })
   return Number(/(\d+)/.exec(stdout)?.[1])
@@ -90,9 +90,9 @@ function findBinaries(): string {
 }
 
 /**
- * PostgreSQL refuses to run as root: take the account that owns the data, else `postgres`, else `nobody`.
- * Where a folder on the way is closed to that account (a clone in root's home), it keeps root's right to pass
- * through folders.
+ * Chooses the account for PostgreSQL, which refuses to run as root. For root, this is the account that owns
+ * the data, otherwise `postgres`, otherwise `nobody`. If that account may not enter a folder on the way (for
+ * instance in root's home), PostgreSQL keeps root's right to enter folders.
  */
 function chooseAccount(dir: string, bin: string): RunAs {
   const account = clusterOwner(dir)
@@ -104,7 +104,7 @@ function chooseAccount(dir: string, bin: string): RunAs {
   chmodSync(dir, 0o700)
   if (!account) return (command, args) => [command, args]
 
-  // Containers tend to have the second right only.
+  // Containers often have only `dac_override`.
   for (const right of [null, 'dac_read_search', 'dac_override']) {
     const as = runAs(account, right)
     const trial = ['-c', 'test -w "$1" && "$2" --version', 'sh', dir, join(bin, 'postgres')]
@@ -118,16 +118,16 @@ function chooseAccount(dir: string, bin: string): RunAs {
   )
 }
 
-/** Runs as the account, which keeps one right of root's. */
+/** Makes commands run as the account, with `right` of root's rights, if given. */
 function runAs({ uid, gid }: Account, right: string | null): RunAs {
   const flags = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups']
   if (right) for (const flag of ['--inh-caps', '--ambient-caps']) flags.push(`${flag}=-all,+${right}`)
-  // Without this `access`, by which PostgreSQL looks for its own programs, would leave the right out.
+  // PostgreSQL looks for its own programs with `access`, which would not use the right without this flag.
   if (right) flags.push('--securebits=+no_setuid_fixup')
   return (command, args) => ['setpriv', [...flags, command, ...args]]
 }
 
-/** The folders on the way to a path that the account may not enter, the outermost first. */
+/** Returns the folders on the way to a path that the account may not enter, the outermost first. */
 function closedFolders(path: string, account: number): string[] {
   const above = dirname(path)
   if (above === path) return []
@@ -168,7 +168,7 @@ async function makeCluster({ dir, data, as, bin }: Cluster, durable: boolean): P
   } finally {
     for (const name of readdirSync(dir).filter((each) => each.startsWith('cluster.new-'))) {
       const path = join(dir, name)
-      // One that another process makes now is younger than ten minutes; the others were left by a kill.
+      // Another process may work in a folder younger than ten minutes; killed processes left the others.
       const changed = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
       if (path === fresh || changed < Date.now() - 600_000) rmSync(path, { recursive: true, force: true })
     }

@@ -4,26 +4,33 @@ import { readFileSync, readlinkSync, readSync, realpathSync, rmSync } from 'node
 import { join } from 'node:path'
 import { type Cluster, cleanEnvironment, runSync } from './embedded-cluster.ts'
 
-// Each process that uses the server holds one named pipe open for writing. A shell beside the server owns the
-// server: it starts it again when it ends by itself, and stops it in order when the last writer ends, however
-// that one ends. So a killed service leaves no orphan, and a command beside the service neither stops the
-// server nor loses it.
+// Each process that uses the PostgreSQL server holds one named pipe open for writing. A shell starts the
+// server, and starts it again when it ends by itself. When the last writer of the pipe has ended, also by a
+// kill, the shell stops the server. So a killed service leaves no server behind, and a command beside the
+// service neither stops the server nor loses it.
 
 /** The claim of this process on the server of a folder; another process may have started the server. */
 export interface Keepalive {
-  /** Starts PostgreSQL, which ends with the last hold. PostgreSQL's own lock lets one per folder go on. */
+  /**
+   * Starts PostgreSQL, which stops after the last release. If two processes start one, PostgreSQL's own lock
+   * ends one of the two.
+   */
   launch(logFile: number): ChildProcess
-  /** Whether a process waits for the end of the last hold, as one does from before the server's start. */
+  /**
+   * Whether the process that stops the server after the last release is running. It runs from before the
+   * start of the server.
+   */
   isWatched(): boolean
-  /** @returns whether another process still holds the server, which then goes on running */
+  /** Ends this process's claim. @returns whether the server goes on running, for another process */
   release(): boolean
 }
 
-// The watcher stops reading before it stops the server: a server that nothing watches is about to end, or has
-// lost its watcher. SIGINT goes to the shell's process group: to PostgreSQL, whose children have groups of
-// their own, and to the shell, which starts no other server then. The second SIGINT is for a server that the
-// shell was starting in that instant. Status 1 says that the server did not start: after a kill, its last
-// processes take a moment to end.
+// The subshell waits for the end of the last writer. It stops reading the pipe before it stops the server, so
+// a server without a reader of the pipe is about to end, or its subshell was killed. SIGINT goes to the
+// process group: to PostgreSQL, whose children have groups of their own, and to the shell, which then starts
+// no other server. The second SIGINT is for a server that the shell was starting in that instant. Exit status
+// 1 says that the server did not start, for instance because processes of a killed server still run; the
+// shell gives up after five such starts in a row.
 const script = `
 ending=
 trap ending=1 INT
@@ -43,7 +50,7 @@ kill -KILL $! 2>&-`
 export function openHold(cluster: Cluster, serverArgs: string[]): Keepalive {
   if (process.platform === 'win32') return holdAsStarter(cluster, serverArgs)
   const path = join(cluster.dir, 'hold')
-  // Another process may make it at the same moment.
+  // Another process may make the pipe at the same moment.
   const makePipe = 'mkfifo -m 600 "$1" || test -p "$1"'
   if (!existsSync(path)) runSync(cluster, 'sh', ['-c', makePipe, 'sh', path])
   const openToRead = () => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
@@ -56,7 +63,7 @@ export function openHold(cluster: Cluster, serverArgs: string[]): Keepalive {
     launch(logFile) {
       const input = openSync(path, 'r')
       const args = ['-c', script, 'sh', join(cluster.bin, 'postgres'), ...serverArgs]
-      // A session of its own: Ctrl-C in the terminal is for the service, and the database goes last.
+      // In a separate session, so that Ctrl-C in the terminal stops the service and not yet the database.
       const options = { detached: true, cwd: cluster.dir, env: cleanEnvironment }
       const child = spawn(...cluster.as('sh', args), { ...options, stdio: [input, logFile, logFile] })
       closeSync(input)
@@ -70,8 +77,8 @@ export function openHold(cluster: Cluster, serverArgs: string[]): Keepalive {
     release() {
       const last = openToRead()
       closeSync(writer)
-      // Without another writer, the read returns the end of the file. With one, it fails: nothing to read
-      // yet.
+      // Without another writer, the read returns the end of the file. With one, the read fails, because
+      // there is nothing to read yet.
       const read = attempt(() => readSync(last, Buffer.alloc(1)))
       closeSync(last)
       return read === undefined
@@ -80,8 +87,8 @@ export function openHold(cluster: Cluster, serverArgs: string[]): Keepalive {
 }
 
 /**
- * Windows has neither pipes in folders nor a shell. Node ends its children there when it is killed, so the
- * server ends with the process that started it; it is not started again.
+ * Runs the server on Windows, which has neither named pipes in folders nor `sh`. The server ends with the
+ * process that started it, because children of Node end with Node there; it is not started again.
  */
 function holdAsStarter({ bin, data, dir }: Cluster, serverArgs: string[]): Keepalive {
   let child: ChildProcess | undefined
@@ -105,9 +112,9 @@ function holdAsStarter({ bin, data, dir }: Cluster, serverArgs: string[]): Keepa
 export type Postmaster = NonNullable<ReturnType<typeof readPostmaster>>
 
 /**
- * The server that serves this data folder now. Where the lock names a process id that another program has by
- * now, as happens when a container starts again, the lock is removed: PostgreSQL would take that program for
- * its predecessor. It handles all other old locks itself.
+ * Returns the server that serves this data folder now, if any. If another program has the process id in the
+ * lock file by now, as happens when a container starts again, removes the file: PostgreSQL would take that
+ * program for a running server. PostgreSQL handles all other old lock files itself.
  */
 export function readPostmaster(data: string) {
   const lock = join(data, 'postmaster.pid')
@@ -116,19 +123,19 @@ export function readPostmaster(data: string) {
   const pid = Number(first)
   if (!signal(pid, 0)) return undefined
   const folder = attempt(() => readlinkSync(`/proc/${pid}/cwd`))
-  // A server works in its data folder.
+  // The working folder of a server is its data folder.
   if (folder === undefined || folder === realpathSync(data))
     return { pid, host: socketDir || '127.0.0.1', port: Number(port), ready: status?.trim() === 'ready' }
   rmSync(lock, { force: true })
   return undefined
 }
 
-/** @returns false where no such process of the cluster's account lives */
+/** Sends a signal; 0 only checks. @returns false where no such process lives, or it may not be signalled */
 export function signal(pid: number, name: 'SIGINT' | 0): boolean {
   return pid > 0 && attempt(() => process.kill(pid, name)) === true
 }
 
-/** @returns undefined where it throws */
+/** Calls `act`. @returns undefined where `act` throws */
 function attempt<T>(act: () => T): T | undefined {
   try {
     return act()

@@ -10,14 +10,14 @@ import { type Keepalive, openHold, type Postmaster, readPostmaster, signal } fro
 /** The database that `startEmbedded` makes, and that connections go to when no other is named. */
 const mainDatabase = 'payments'
 
-/** A crash of the machine leaves up to 1 GB of log to replay. */
+/** The longest start: after a crash of the machine, PostgreSQL may replay 1 GB of its write-ahead log. */
 const startTimeoutMs = 600_000
 const stopTimeoutMs = 30_000
-/** The time for a server that runs to give its first answer. */
+/** How long a server that is ready may fail to answer. */
 const answerTimeoutMs = 1_000
 const pollMs = 5
 const logBytesMax = 1_048_576
-/** The address of a Unix socket holds 103 bytes everywhere; `/.s.PGSQL.65535` takes 15 of them. */
+/** Each system allows 103 bytes for the path of a Unix socket; `/.s.PGSQL.65535` takes 15 of them. */
 const socketDirBytesMax = 85
 
 /** Where to start, and how. */
@@ -45,7 +45,8 @@ type Log = (event: string) => void
 /**
  * Starts the bundled PostgreSQL in `dataDir`, or joins the one that another process runs there, and makes the
  * database `payments` when it is missing. The server ends with the last process that uses it, also when that
- * one is killed; a server that ends by itself is started again, except on Windows.
+ * process is killed; a server that ends by itself is started again. On Windows, the server ends with the
+ * process that started it, and is not started again.
  * @throws Error in one sentence when this machine or account cannot run it
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
@@ -88,7 +89,7 @@ async function reach(cluster: Cluster, keepalive: Keepalive, log: Log): Promise<
     const error: unknown = await assertAnswers(cluster, server).catch((thrown: unknown) => thrown)
     // Another process may have made the main database at the same moment.
     if (error && now - readySince > answerTimeoutMs) throw error
-    // The last hold may have ended just before ours began: such a server answers, but stops.
+    // The last user may have ended just before this process joined: such a server answers, but stops.
     if (error || !keepalive.isWatched()) continue
     const how = launched ? `started in ${Math.round(performance.now() - begun)} ms` : 'joined'
     log(`PostgreSQL ${how} (pid ${server.pid})`)
@@ -96,7 +97,7 @@ async function reach(cluster: Cluster, keepalive: Keepalive, log: Log): Promise<
   }
 }
 
-/** Starts PostgreSQL, which adds to its log. */
+/** Starts PostgreSQL, which appends to its log; a log that is too long is renamed first. */
 function launch(keepalive: Keepalive, logPath: string, log: Log): void {
   const size = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0
   if (size > logBytesMax) renameSync(logPath, `${logPath}.old`)
@@ -106,7 +107,7 @@ function launch(keepalive: Keepalive, logPath: string, log: Log): void {
   child.once('error', (error) => log(`PostgreSQL could not be run: ${error.message}`)).unref()
 }
 
-/** The last lines of the log, in which a server says why it did not start. */
+/** Returns the last lines of the log, in which a server says why it did not start. */
 function readEnd(logPath: string): string {
   return readFileSync(logPath, 'utf8').trimEnd().split('\n').slice(-10).join('\n')
 }
@@ -140,7 +141,7 @@ function connectionTo({ data }: Cluster, { host, port }: Postmaster, database: s
   return { host, port, user: embeddedUser, password, database, ssl: false as const }
 }
 
-/** Sized for a machine of two cores. What the log may grow by is lifecycle lines and refused connections. */
+/** Returns the settings for a machine of two cores. The log gets only starts, stops and refused sessions. */
 function listSettings(cluster: Cluster, durable: boolean, tcpPort: number | undefined): string[] {
   const settings = {
     ...chooseAddress(cluster, tcpPort),
@@ -151,7 +152,7 @@ function listSettings(cluster: Cluster, durable: boolean, tcpPort: number | unde
     jit: 'off',
     timezone: 'UTC',
     log_timezone: 'UTC',
-    // An error of a statement is the caller's to log; here it would also print the row's values.
+    // The service logs errors of statements; the server's log would also print values of rows.
     log_min_messages: 'log',
     log_min_error_statement: 'panic',
     log_checkpoints: 'off',
@@ -162,8 +163,8 @@ function listSettings(cluster: Cluster, durable: boolean, tcpPort: number | unde
 }
 
 /**
- * The settings that say where a server listens: on a socket in the cluster's folder, which only its owner may
- * enter; on Windows on a port of the loopback, the same one at each start.
+ * Returns the settings that say where the server listens: on a socket in the cluster's folder, which only its
+ * owner may enter, and on `tcpPort`, if given; on Windows only on a port of 127.0.0.1, always the same.
  */
 function chooseAddress(cluster: Cluster, tcpPort: number | undefined) {
   const hash = createHash('sha256').update(cluster.dir).digest()
@@ -179,7 +180,7 @@ function chooseAddress(cluster: Cluster, tcpPort: number | undefined) {
   }
 }
 
-/** A folder with a short name for a cluster whose own path is too long for the address of a socket. */
+/** Makes a folder with a short name for a cluster whose own path is too long for the path of a socket. */
 function makeShortDir(cluster: Cluster, name: string): string {
   const path = join(tmpdir(), `merchant-payments-${name}`)
   runSync(cluster, 'mkdir', ['-p', '-m', '700', path])

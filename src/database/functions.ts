@@ -32,10 +32,9 @@ export function readFunctions(folder: string = join(import.meta.dirname, '..')):
 }
 
 /**
- * Whether the functions of this version must be applied: they are not the ones that were applied last. An
- * older process that starts beside newer ones leaves their functions, which it can use, because a changed
- * signature keeps the old function for one release. Without other processes, the database follows the running
- * code.
+ * Whether the functions of this version must be applied: they were not the last that were applied. If they
+ * were applied earlier, and other processes are connected, the database keeps the newer functions. This older
+ * process can use them, because a function whose signature changed stays for one release.
  */
 export async function areFunctionsDue(client: pg.Client, { checksum }: FunctionFiles): Promise<boolean> {
   await client.query(stateTables)
@@ -61,7 +60,7 @@ export async function applyFunctions(client: pg.Client, { files, checksum }: Fun
   await client.query('set local check_function_bodies = off')
   for (const { path, sql } of files) {
     await client.query(sql).catch((error: unknown) => {
-      // The same error is thrown on: where it says that a table was in use, the caller tries all of it again.
+      // The caller gets the same error object: its code says whether a table was in use and a retry helps.
       if (error instanceof Error) error.message = `src/${path}: ${error.message}`
       throw error
     })

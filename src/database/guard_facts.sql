@@ -1,7 +1,8 @@
--- Refuses a change of a row's fixed facts: the triggers below name the columns that never change.
+-- Refuses an update. The triggers below call it for columns that never change, or that may not change any
+-- more in the present status.
 CREATE OR REPLACE FUNCTION guard_facts() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  RAISE EXCEPTION '% %: what it is about never changes', TG_TABLE_NAME, OLD.id
+  RAISE EXCEPTION '% %: this update is not allowed', TG_TABLE_NAME, OLD.id
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 
@@ -44,7 +45,7 @@ CREATE OR REPLACE TRIGGER "settings_change_guard" BEFORE UPDATE ON "settings_cha
   (NEW.id, NEW.merchant_id, NEW.before, NEW.after, NEW.approval_digest, NEW.approval_expires_at,
     NEW.approvals_required, NEW.maker_member_id, NEW.created_at)) EXECUTE FUNCTION guard_facts();
 
--- The identity never changes, in the row and in its request. The transaction needs no index of its own: its
--- reference is unique, and the index of `operator_request` refuses a second request under one identity.
+-- The identity of a payment and of its request never changes. The column of `transaction` needs no unique
+-- index: the index of `operator_request` refuses a second request with the same identity.
 CREATE OR REPLACE TRIGGER "transaction_identity" BEFORE UPDATE OF correlation_id ON "transaction" FOR EACH ROW
   WHEN (OLD.correlation_id <> NEW.correlation_id) EXECUTE FUNCTION guard_facts();

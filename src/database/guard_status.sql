@@ -1,5 +1,6 @@
--- Refuses a change of status that the lifecycle (the argument) does not have. The trigger reads
--- `lifecycle_move` once per statement, without nested loops.
+-- Refuses a change of status that the lifecycle does not allow (`lifecycle_move`). The argument of the
+-- trigger names the lifecycle. Nested loops are off, so that a statement with many rows does not compare each
+-- old row with each new row.
 CREATE OR REPLACE FUNCTION guard_status() RETURNS trigger LANGUAGE plpgsql SET enable_nestloop = off AS $$
 DECLARE
   moved record;

@@ -1,12 +1,13 @@
 import pg from 'pg'
 
-/** The last migration of the installed graphile-worker: where it is applied, a start checks nothing more. */
+/** The last migration of the installed graphile-worker: where it is applied, none is missing. */
 export const jobsSchemaVersion = 20
 
 /**
  * Brings the tables of the job engine up to date with the library's own migrations. Loads the library only
  * where tables are missing or older.
  * @param client the owner's session, which holds the lock of migrations
+ * @returns whether the tables were changed
  */
 export async function migrateJobs(
   client: pg.ClientBase,

@@ -1,16 +1,15 @@
 /**
- * Every advisory lock of the service, each number once. In PostgreSQL, locks with one key and locks with two
- * keys never conflict. The SQL functions contain the numbers too: `test/database/locks.test.ts` compares
- * them.
+ * The number of every advisory lock of the service. A lock has this number alone, or the number and a second
+ * key. The SQL functions contain the numbers too: `test/database/locks.test.ts` compares them.
  */
 export const locks = {
-  /** One process applies migrations and functions. The number is the one that Prisma uses. */
+  /** One process at a time applies migrations and functions. Prisma's command line takes the same lock. */
   migrations: 72_707_369,
   /** One process at a time numbers events. A restore holds this lock while it raises the positions. */
   eventNumbers: 72_707_370,
   /** The first merchant of a sandbox is created once. */
   firstMerchant: 72_707_371,
-  /** One process proves the new rows of the books. */
+  /** One process at a time proves the new rows of the books. */
   recentProof: 72_707_372,
   /**
    * With the id of a merchant: held shared by each statement that checks a credential and moves money or
@@ -18,7 +17,7 @@ export const locks = {
    * statements.
    */
   access: 72_707_373,
-  /** One process compacts the counts of transactions. */
+  /** One process at a time compacts the counts of transactions. */
   transactionCounts: 72_707_374,
   /**
    * With the hash of a job engine's id: a database session of that engine holds it while the engine lives.
@@ -32,12 +31,12 @@ export const locks = {
   sandboxOperators: 72_707_377,
   /** With the hash of a telephone number: its payments by links are checked one after the other. */
   linkPayer: 72_707_378,
-  /** With the id of an audited thing: the second of two changes begins with the result of the first. */
+  /** With the id of an audited thing: its changes run one after the other. */
   auditedChange: 72_707_380,
-  /** One process chains the audit logs. */
+  /** One process at a time chains the audit logs. */
   auditChain: 72_707_381,
-  /** One process continues the pass over the whole books. */
+  /** One process at a time proves a slice of the whole books. */
   proofPass: 72_707_383,
-  /** One process writes the e-mails with the heads of the audit logs. */
+  /** One process at a time writes the e-mails with the heads of the audit logs. */
   auditEmails: 72_707_384,
 } as const

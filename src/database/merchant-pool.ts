@@ -2,8 +2,9 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import pg from 'pg'
 
 /**
- * The database role of merchants' own requests. In every table it sees only the rows of the merchant that its
- * session is bound to, and no row without a bound merchant (row-level security, see the migrations).
+ * The database role of merchants' own requests. In tables with rows of merchants it sees only the rows of the
+ * merchant that its session is bound to, and none in an unbound session (row-level security, see the
+ * migrations).
  */
 export const merchantRole = 'payments_merchant'
 
@@ -26,9 +27,9 @@ export function currentMerchant(): number | null {
 type Taken = Parameters<Parameters<pg.Pool['connect']>[0]>
 
 /**
- * A pool that binds each session to the merchant on whose behalf it is taken. A session that is bound to the
- * same merchant already costs nothing; another costs one small statement. (see
- * docs/design/architecture.md#rows-of-one-merchant)
+ * A pool that binds each session to the merchant on whose behalf the session is taken. A session that is
+ * bound to this merchant already needs no statement; another session needs a small one (see
+ * docs/design/architecture.md#rows-of-one-merchant).
  */
 export class MerchantPool extends pg.Pool {
   readonly #bound = new WeakMap<pg.PoolClient, string>()

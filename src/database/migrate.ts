@@ -21,7 +21,7 @@ const historyTable = `create table if not exists _prisma_migrations (
   migration_name varchar(255) not null, logs text, rolled_back_at timestamptz,
   started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`
 
-/** How often a migration tries to lock its tables, each time for a short time. */
+/** How often a migration tries to lock its tables, at most (see `inShortTries`). */
 const lockTriesMax = 30
 
 /** One migration, as read from its folder. */
@@ -61,7 +61,7 @@ export async function migrate(
   client.on('error', () => {})
   await client.connect()
   try {
-    // A statement sets the role also where the startup options are lost; the service reports that later.
+    // A statement sets the role, because the startup options may be lost; the service reports that later.
     await client.query('set role none')
     await client.query('select pg_advisory_lock($1)', [locks.migrations])
     await ensureRoles(client)
@@ -203,8 +203,8 @@ async function currentTransaction(client: pg.Client): Promise<string | undefined
 }
 
 /**
- * Makes sure that the account may act as each role of the service, and has none of their rights before it
- * switches to the role. Roles belong to the whole server, so nodes of other databases may do this at the same
+ * Makes sure that the account may act as each role of the service, and has the rights of a role only after it
+ * switched to the role. Roles belong to the whole server, so nodes of other databases may do this at the same
  * moment, and an administrator may have made the roles.
  * @throws Error that names the statements for an administrator
  */

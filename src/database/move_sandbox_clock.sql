@@ -1,5 +1,5 @@
--- Moves the clock of a sandbox forward by `ms`, once per name of a move; the newest `kept` names are
--- remembered. Notifies every process. @returns how far the clock is ahead
+-- Moves the clock of a sandbox forward by `ms`, unless `named` is one of the newest `kept` names of moves.
+-- Notifies every process. @returns how far the clock is ahead, in ms
 CREATE OR REPLACE FUNCTION move_sandbox_clock(ms bigint, named text, kept int) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

@@ -1,5 +1,6 @@
--- Returns the installation of this database, and whether the database has moved since its epoch began. A
--- database that no service has opened yet records its own identity now.
+-- Returns the installation of this database, and how the identity of the database differs from the identity
+-- at the start of its epoch (`moved`; null: not at all). A database that no service has opened yet records
+-- its own identity now.
 CREATE OR REPLACE FUNCTION open_installation(
   OUT id uuid, OUT epoch int, OUT system_identifier text, OUT timeline int, OUT database_oid text,
   OUT restored_at timestamptz, OUT moved text

@@ -3,15 +3,15 @@ import pg from 'pg'
 
 /**
  * The role that owns every table and function of the service, and that runs the migrations. Row-level
- * security is forced on it, and a policy lets it see every row. The login account owns nothing and inherits
- * nothing: without switching to a role it sees no row of any merchant.
+ * security is forced on it, and a policy lets it see every row. The login account owns none of them and
+ * inherits no role: unless it is a superuser, it sees rows of merchants only after it switched to a role.
  */
 export const ownerRole = 'payments_owner'
 
 /**
- * How long a migration waits for a table that is in use. After it the migration is rolled back and tried
- * again after a pause: while it waits, every other statement on that table waits behind it, also on other
- * nodes.
+ * The longest wait of a migration for a table that is in use, because every later statement on that table
+ * waits behind the migration, also on other nodes. The migration is then rolled back, and tried again after a
+ * pause.
  */
 const lockTimeoutMs = 300
 const lockPauseMs = 500
@@ -50,8 +50,8 @@ export async function inShortTries(
 }
 
 /**
- * Gives all objects of the account in the service's schemas to `ownerRole`, in one transaction: the account
- * owns everything where a person ran `pg_restore --no-owner` without `--role`.
+ * Gives all objects of the account in the service's schemas to `ownerRole`, in one transaction. The account
+ * owns them after a person ran `pg_restore --no-owner` without `--role`.
  * @param client a session with the account's own rights
  * @param options.users roles that use the tables
  * @throws Error with the statements for the owner of the database, where the account may not grant the rights
@@ -99,7 +99,8 @@ const givingSql = `
   order by array_position(array['grant', 'table', 'routine', 'type', 'schema'], kind)`
 
 /**
- * Lets `ownerRole` create the service's schemas and tables in this database.
+ * Lets `ownerRole` create the service's schemas and tables in this database, and `users` use the schema
+ * public.
  * @throws Error with the statements for the owner of the database, where the account may not grant the rights
  */
 export async function letOwnerCreate(client: pg.Client, users: readonly string[]): Promise<void> {
@@ -116,7 +117,7 @@ export async function letOwnerCreate(client: pg.Client, users: readonly string[]
     return rows.map(({ grant }) => grant)
   }
   for (const grant of await lacking()) await client.query(grant).catch(() => {})
-  // A NOINHERIT account (PostgreSQL 15 and older) owns the schema public only through this role.
+  // A NOINHERIT account (PostgreSQL 15 and older) owns the schema public only through `pg_database_owner`.
   for (const grant of await lacking())
     await client
       .query(`begin; set local role pg_database_owner; ${grant}; commit`)

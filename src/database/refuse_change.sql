@@ -1,7 +1,8 @@
--- Refuses updates and deletes on history tables: rows are only added, by any role.
+-- Refuses a statement, by any role: in every table below rows are never deleted, and in those with a trigger
+-- for UPDATE never changed.
 CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  RAISE EXCEPTION '% on %: its rows are only added', TG_OP, TG_TABLE_NAME
+  RAISE EXCEPTION '% on %: not allowed on this table', TG_OP, TG_TABLE_NAME
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 

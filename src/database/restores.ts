@@ -16,28 +16,32 @@ export interface Restores {
   /** True if a restore was noticed that no person has accepted yet: then no money leaves. */
   isWaiting(): boolean
   /**
-   * True if an operator may know a request from before the restore, under the identity of a request that is
-   * now sent for the first time. Drivers then search before they send, and do not trust a refusal alone.
+   * True if a request that looks new may have been sent before a restore under the same identity, so that the
+   * operator may know it: until the restore is accepted, and for `mayHaveSentForMs` after the epoch began.
+   * Drivers then search before they send, and do not trust a refusal alone.
    */
   mayHaveSent(): boolean
   /**
-   * Checks a new session before any other statement: it may lead to a database that was restored meanwhile.
+   * Checks, before a new session is used, whether the database was restored meanwhile; handles a restore.
    */
   checkSession(client: pg.ClientBase): Promise<void>
   /**
-   * Reads the state of the database and records it in the mark. Where the database was restored, it halts
-   * payments out.
+   * Reads the state of the database and records it in the mark. Where the database was restored, begins a new
+   * epoch, which halts payments out.
    */
   look(): Promise<void>
-  /** Records the new state before a caller gets its answer. Where that fails, the job tries again. */
+  /**
+   * Does the same as `look`, before the caller of a change gets its answer. Never throws: if it fails, the
+   * job `database.look` tries again.
+   */
   record(): Promise<void>
-  /** Sets the pool for later reads. */
+  /** Sets the pool for later calls of `look`. */
   use(pool: pg.Pool): void
 }
 
-/** Choice: checkout sessions, prompts and collections from before the restore have ended after this time. */
+/** See `mayHaveSent`. Choice: checkout sessions, prompts and collections end within this time. */
 const mayHaveSentForMs = 24 * 60 * 60 * 1_000
-/** The number of credential changes in a mark. Choice: more than any node makes between two backups. */
+/** The most credential changes in a mark. Choice: more than are usual between two backups. */
 const changesMax = 1_000
 const suspendedAtOnce = 500
 
@@ -56,9 +60,9 @@ interface Options {
 
 /**
  * Compares the database with its recorded identity and with this node's mark, before the service begins.
- * Where the database was restored, a new epoch begins: payments out are halted, and lost ids, positions and
- * secrets are not used again.
- * @throws Error in one sentence where `DATABASE_EPOCH` names another epoch
+ * Where the database was restored, a new epoch begins: payments out are halted, lost ids and positions are
+ * not given again, and credentials that were replaced or ended after the backup stay invalid.
+ * @throws Error where `DATABASE_EPOCH` names another epoch
  */
 export async function openRestores(options: Options): Promise<Restores> {
   const { dataDir, expectedEpoch, log } = options
@@ -74,7 +78,7 @@ function otherEpoch(epoch: number, expected: number): string {
   return epoch > expected
     ? `The database was restored: it is in epoch ${epoch}, and DATABASE_EPOCH is ${expected}. ` +
         `Set DATABASE_EPOCH=${epoch} once you know of the restore; no money leaves until it is accepted.`
-    : `The database was put back: it is in epoch ${epoch}, and DATABASE_EPOCH is ${expected}. ` +
+    : `The database has an older state: it is in epoch ${epoch}, and DATABASE_EPOCH is ${expected}. ` +
         `Run "npm run admin -- restore declare" until it is in epoch ${expected}, or correct DATABASE_EPOCH.`
 }
 
@@ -88,7 +92,7 @@ interface Sight {
   isWaiting: boolean
   /** Time since the epoch began; null in the first epoch. */
   epochAgeMs: number | null
-  /** True if the credentials with changes that the last restore may have lost were handled. */
+  /** True if the credentials that a restore may have made valid again were suspended, for every epoch. */
   areKeysHandled: boolean
   /** How the database differs from its identity at the start of the epoch; null where it does not. */
   moved: string | null
@@ -181,7 +185,7 @@ class Watch implements Restores {
       if (why !== null) {
         const epoch = await beginEpoch(client, found.epoch, why)
         const words =
-          'alarm: the database was put back; no money leaves until "npm run admin -- restore accept"'
+          'alarm: the database was restored; no money leaves until "npm run admin -- restore accept"'
         this.#options.log.error({ epoch, why }, words)
       }
       await suspendCredentials(client, this.#mark, await see(client), suspendsUnknown)
@@ -243,7 +247,7 @@ function whyRestored(sight: Sight, mark: Mark | null): string | null {
   const hasAll =
     BigInt(mark.lastEventId) <= BigInt(sight.lastEventId) &&
     BigInt(mark.lastRequestId) <= BigInt(sight.lastRequestId)
-  return hasAll ? null : `the database lacks what this node saw in it on ${mark.at}`
+  return hasAll ? null : `the database lacks rows that this node saw in it before ${mark.at}`
 }
 
 function markOf(sight: Sight, before: Mark | null): Mark {
@@ -273,8 +277,9 @@ export async function beginEpoch(client: pg.ClientBase, known: number, why: stri
 }
 
 /**
- * Makes sure that a secret which was replaced after the backup stays invalid. A node with a mark knows these
- * credentials; without a mark, every key is suspended and every session ends.
+ * Makes sure that a secret that was replaced after the backup stays invalid. A node whose mark goes back far
+ * enough knows these credentials. Otherwise, with `suspendsUnknown`, every key from before the restore is
+ * suspended, and every session from before it ends.
  */
 async function suspendCredentials(
   client: pg.Client,
@@ -284,7 +289,7 @@ async function suspendCredentials(
 ): Promise<void> {
   const lost = lostChanges(mark, sight)
   if (lost !== null) {
-    // A credential that changed after the restore was noticed is no longer in the state of the backup.
+    // A credential that changed after the last change in the mark no longer has the state of the backup.
     await suspend(client, lost, BigInt(mark?.credentialChanges.at(-1)?.[0] ?? 0))
   } else {
     if (!suspendsUnknown || sight.areKeysHandled) return
@@ -293,7 +298,7 @@ async function suspendCredentials(
   await handleEpochs(client, {})
 }
 
-/** Suspends credentials in small transactions: each waits for the running payments of its merchants only. */
+/** Suspends credentials in small transactions, each of which waits only for the payments of its merchants. */
 async function suspend(client: pg.Client, lost: number[] | null, newest: bigint | null): Promise<void> {
   let more: boolean
   do {
@@ -302,8 +307,8 @@ async function suspend(client: pg.Client, lost: number[] | null, newest: bigint 
 }
 
 /**
- * Returns the credentials with a replacement or an end that this node has seen and the database lacks; null
- * where the node cannot know.
+ * Returns the credentials whose replacement or end this node has seen and the database lacks; null where the
+ * node cannot know them all.
  */
 function lostChanges(mark: Mark | null, sight: Sight): number[] | null {
   if (!isSame(mark, sight)) return null

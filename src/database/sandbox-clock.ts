@@ -9,16 +9,16 @@ const moveSandboxClock = sqlFunction('move_sandbox_clock', {
 })
 
 /**
- * The number of clock moves that are remembered, in case their request is repeated. Choice: more than a
- * minute's.
+ * The number of named clock moves that are remembered, so that a repeated request does not move the clock
+ * again. Choice: more moves than clients make in a minute.
  */
 const clockMovesKept = 1_000
 
 /** The sandbox's clock: the machine's time plus an offset that all processes share through the database. */
 export interface SandboxClock extends Clock {
   /**
-   * Moves the time forward for every process, once for each named `move`.
-   * @param record gets the clock's offset before and after the move, in ms, in the same transaction
+   * Moves the time forward for every process. A repeated call with the same `move` moves nothing.
+   * @param record called in the same transaction with the clock's offset before and after the move, in ms
    * @returns the new time
    */
   advance(ms: number, move?: string, record?: RecordMove): Promise<Date>
@@ -30,7 +30,7 @@ export type RecordMove = (tx: PoolClient, before: number, after: number) => Prom
 
 export async function openSandboxClock(pool: Pool): Promise<SandboxClock> {
   const clock = movedClock()
-  // An answer from before a move may arrive after it, so the clock keeps the larger offset.
+  // An offset that was read before a move may arrive after the move, so the clock keeps the larger one.
   const take = (row: { offset: bigint } | undefined) => clock.moveTo(Number(row?.offset ?? 0n))
   async function refresh(): Promise<void> {
     const { rows } = await pool.query<{ offset: bigint }>('SELECT offset_ms AS "offset" FROM sandbox_clock')

@@ -1,13 +1,14 @@
 import pg from 'pg'
 import type { Provider } from '../shared/providers.ts'
 
+// SQL functions (`<name>.sql` beside their callers) are called only through this module. A table of the
+// arguments and columns of a function gives its statement, with casts and arrays, and its TypeScript types.
+// Names are camelCase here and snake_case in SQL. `test/database/sql-function.test.ts` compares each table
+// with the catalogue of PostgreSQL.
+
 /**
- * The one way to call an SQL function (`<name>.sql` beside its caller). A table of its arguments and columns
- * gives the statement, its casts, its arrays and the types of TypeScript.
- * `test/database/sql-function.test.ts` compares each table with the catalogue of PostgreSQL. Names are
- * camelCase here and snake_case in SQL. A type is written as in SQL, with `?` where it may be null and `[]`
- * for an array; `sqlType` adds a narrower TypeScript type, `compositeType` describes a type of several
- * fields.
+ * A type of an argument or a column, written as in SQL, with `?` where it may be null and `[]` for an array.
+ * `sqlType` adds a more exact TypeScript type; `compositeType` describes a type of several fields.
  */
 export type SqlType = Word | TypedSql<unknown>
 
@@ -28,7 +29,7 @@ interface SqlTypes {
 type Plain = keyof SqlTypes
 type Word = Plain | `${Plain}?` | `${Plain}[]` | `${Plain}[]?`
 
-/** An SQL type with its narrower TypeScript type. */
+/** An SQL type whose values have a more exact TypeScript type than `SqlTypes` gives, or a composite type. */
 export interface TypedSql<Value> {
   /** The type as in SQL, with `?` and `[]`. */
   readonly sql: string
@@ -76,8 +77,9 @@ type ResultOf<G> = G extends 'void' ? void : G extends SqlType ? ValueOf<G> : Ro
 /** A pool, or the client of an open transaction. */
 export type SqlConnection = pg.Pool | pg.ClientBase
 
-/** Options of a call. `timeoutMs` is for statements that may take longer than ordinary ones. */
+/** Options of a call. */
 export interface CallOptions {
+  /** How long the client waits for a slow statement; the server's `statement_timeout` still counts. */
   timeoutMs?: number
 }
 
@@ -96,7 +98,7 @@ export type SqlFunctionOfMany<Each, Takes, Result> = (
   options?: CallOptions,
 ) => Promise<Result>
 
-/** Gives an SQL type a narrower TypeScript type: `sqlType<'made' | 'duplicate'>('text')`. */
+/** Gives an SQL type a more exact TypeScript type: `sqlType<'made' | 'duplicate'>('text')`. */
 export function sqlType<Value>(sql: string): TypedSql<Value> {
   return { sql }
 }
@@ -132,7 +134,7 @@ export interface DeclaredColumn {
 export interface Declared {
   readonly name: string
   readonly takes: readonly DeclaredColumn[]
-  /** Null: nothing. A string: one value. */
+  /** Null: nothing. A string: the type of one value. A list: the columns of rows. */
   readonly gives: null | string | readonly DeclaredColumn[]
 }
 
@@ -254,7 +256,7 @@ function snakeOf(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-/** Returns the name of an array; `references` is a reserved word of SQL, and `_ms` is a plural. */
+/** Returns the plural of a name; `references` is a reserved word of SQL, and a name in `_ms` is a plural. */
 function pluralOf(name: string): string {
   if (name.endsWith('_ms')) return name
   if (name === 'reference') return 'refs'

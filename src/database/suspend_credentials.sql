@@ -1,8 +1,7 @@
--- Suspends API keys and ends sessions after a restore, at most `most` of each per call, because each call
--- waits for the running payments of their merchants. `lost` names the credentials with a replacement or an
--- end that the database lost; a credential that changed after `newest`, the last change that the node knows,
--- is left out. Where `lost` is null, every credential up to the epochs that were not handled yet is
--- suspended.
+-- Suspends API keys and ends sessions after a restore, at most `most` of each per call, because a call waits
+-- for the running payments of their merchants. `lost` lists the credentials whose replacement or end the
+-- database lost; those that changed again after `newest` (the last change that the node knows) are left out.
+-- If `lost` is null, all credentials are taken that existed when the last unhandled epoch began.
 -- @returns whether there may be more
 CREATE OR REPLACE FUNCTION suspend_credentials(lost int[], newest bigint, most int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import type pg from 'pg'
 import { ownerRole } from './ownership.ts'
 
-/** The advice where a pooler between the service and PostgreSQL changes sessions. */
+/** The advice for the case that a pooler between the service and PostgreSQL changes sessions. */
 const advice =
   'Point DATABASE_URL at PostgreSQL itself, or at a pooler that passes the startup parameter "options" on ' +
   'and gives each client a session of its own (PgBouncer: pool_mode=session, no "options" in ' +
@@ -10,7 +10,7 @@ const advice =
 
 /**
  * Verifies that a new session acts as the requested role. A pooler that drops the startup options gives
- * sessions of the login account, which may see every merchant.
+ * sessions with another role, which may see other rows.
  * @throws Error that says what was found, and what to do
  */
 export async function verifyRole(client: pg.ClientBase, role: string): Promise<void> {
@@ -48,8 +48,8 @@ export async function verifyTenantRls(client: pg.ClientBase, role: string): Prom
 
 /**
  * Verifies, once at the start, that two client sessions are two server sessions: each still sees its own
- * merchant after the other set another. A pooler in transaction mode would give both the same server session
- * in turns, even where each alone looks right.
+ * merchant after the other set another. A pooler in transaction mode may give both the same server session in
+ * turns, although each session alone passes its checks.
  * @throws Error that says what was found, and what to do
  */
 export async function verifyOwnSessions(pool: pg.Pool): Promise<void> {
@@ -100,8 +100,8 @@ async function compareSessions(first: pg.ClientBase, second: pg.ClientBase): Pro
   const [one, other] = [makeProbe(), makeProbe()]
   await first.query(setMerchant(one))
   await second.query(setMerchant(other))
-  // In this order, a pooler that hands out the last server session fails at the second check, and a pooler
-  // that hands them out in turns fails at the first.
+  // In this order, a pooler that always takes the server session used last fails at the second check, and a
+  // pooler that takes its server sessions in turns fails at the first.
   for (const [session, probe] of [[second, other] as const, [first, one] as const]) {
     const { rows } = await session.query<{ merchant: string | null }>(
       `SELECT current_setting('app.merchant', true) AS merchant`,
