@@ -1,6 +1,6 @@
 -- Cancels up to `take` pending payouts, and up to `take` deposits that wait for approval, of a merchant that
--- is not active. These deposits become `rejected`. For an active merchant it does nothing: the merchant
--- cancels its own payouts. @returns how many were cancelled
+-- is not active. The approval of such a deposit becomes `rejected`. For an active merchant it does nothing:
+-- the merchant cancels its own payouts. @returns how many were cancelled
 CREATE OR REPLACE FUNCTION cancel_payouts_of(merchant int, take int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$

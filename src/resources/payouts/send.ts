@@ -23,7 +23,7 @@ const payoutsPaceMs = 20
  */
 export function sendDuePayouts(services: Services, provider: Provider): Promise<void> {
   return services.drains.payouts.run(provider, (run) => {
-    /** Whether the last statement took as many payouts as it was allowed to. */
+    /** Whether the last statement began as many payouts to send as there were free slots. */
     let isFull = false
     const onSent = () => {
       if (isFull && run.underWay <= payoutsInFlightMax / 2) run.notify()

@@ -39,7 +39,7 @@ const setPasswordByToken = sqlFunction('reset_password', {
 /** Time for which the link to set a new password works. */
 const resetLifetimeMs = 3_600_000
 
-/** The most members, each of another team, to whom one request for an e-mail address writes. */
+/** The most members with the same e-mail address, each in another team, that one request writes to. */
 const resetEmailsMax = 5
 
 /** A password that a member chooses: only its length is checked here (ASVS 6.2; PCI DSS 8.3.6). */

@@ -91,7 +91,8 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   }
   const start = operator.canStart('collect')
   if (!start.ok) {
-    // If this request recorded its payment before, it must not be answered that nothing was recorded.
+    // If an earlier try of this request recorded the payment, the answer must not be that nothing was
+    // recorded.
     const existing =
       (input.reference || ctx.idempotentOperation?.isResumed) && (await findExisting(ctx, item))
     if (existing) return repeated(ctx, item, existing)

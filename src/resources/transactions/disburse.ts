@@ -104,7 +104,8 @@ async function record(
 ): Promise<Extract<Made, { outcome: 'made' | 'waits' }> | Existing> {
   const start = operator.canStart('disburse')
   if (!start.ok) {
-    // If this request recorded its deposit before, it must not be answered that nothing was recorded.
+    // If an earlier try of this request recorded the deposit, the answer must not be that nothing was
+    // recorded.
     const existing = await findExisting(ctx, item)
     if (existing) return repeated(ctx, item, existing)
     throw operatorUnavailable(start.retryAfterMs)

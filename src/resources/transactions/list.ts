@@ -8,7 +8,8 @@ import { limits } from '../../shared/limits.ts'
 import { transactionStates } from './states.ts'
 
 /**
- * The first offset that uses the counts; with a smaller one, the rows before the page are skipped one by one.
+ * The first offset at which a list without a filter uses the counts. Below it, the rows before the page are
+ * skipped one by one.
  */
 export const offsetNearMax = 1_000
 

@@ -6,7 +6,7 @@ import { readId } from '../../shared/ids.ts'
 import { webhooksWhere } from './find.ts'
 import { deliveryStates } from './states.ts'
 
-/** Attempts that a delivery shows. Choice: a whole run of the schedule, and some of the run before. */
+/** Attempts that a delivery shows. Choice: all attempts of the schedule, and some from before a replay. */
 const webhookAttemptsShown = 16
 
 export const DeliveryStatus = stateEnum(

@@ -1,6 +1,6 @@
 -- Makes events pending for an endpoint, again or for the first time: those between two positions of the log,
--- or at the given positions, if the endpoint names their type. A pending delivery becomes due at once. An
--- ended delivery begins a new run, and its thirty days begin anew. @returns how many
+-- or at the given positions, if the endpoint names their type. A pending delivery becomes due at once. For an
+-- ended delivery, the count of attempts and the thirty days start again. @returns how many
 CREATE OR REPLACE FUNCTION replay_events(merchant int, endpoint int, first_position bigint,
   last_position bigint, page_positions bigint[]) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

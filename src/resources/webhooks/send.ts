@@ -33,13 +33,14 @@ export interface SenderOptions extends AddressRules {
 }
 
 /**
- * The longest time, in ms, to connect. Choice: if the first of several addresses does not answer, time is
- * left.
+ * The longest time, in ms, to connect. Choice: if the first of several addresses does not answer, there is
+ * time left for the request itself.
  */
 const connectTimeoutMs = 5_000
 /**
- * The time, in ms, for which an idle connection is kept. Choice: a busy endpoint gets its next event sooner.
- * After a longer time, the receiver may close the connection just when the service writes to it.
+ * The time, in ms, for which an idle connection is kept: by default, and at most if the receiver's header
+ * `Keep-Alive` allows longer. Choice: a busy endpoint gets its next event sooner. After a longer time, the
+ * receiver may close the connection just when the service writes to it.
  */
 const keepAliveMs = 1_000
 const keepAliveMaxMs = 4_000

@@ -1,8 +1,9 @@
 -- Does one step of the clean-up: ends deliveries as `dead` that have been pending for `kept_days`, and
 -- deletes deliveries that ended `swept_days` ago, with their attempts; at most `take` of each. It looks only
--- at the oldest 200 pending deliveries of each endpoint and at the oldest ten times `take` of all deliveries.
--- It skips rows that another transaction has locked and checks each row again under its lock, so a replay at
--- the same moment keeps its pending deliveries. @returns how many rows became `dead` or were deleted
+-- at the oldest 100 new and 100 retried deliveries of each endpoint, and at the oldest ten times `take` of
+-- all deliveries. It skips rows that another transaction has locked and checks each row again under its lock,
+-- so a replay at the same moment keeps its pending deliveries. @returns how many rows became `dead` or were
+-- deleted
 CREATE OR REPLACE FUNCTION sweep_webhooks(take int, kept_days int, swept_days int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
