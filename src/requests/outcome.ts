@@ -47,7 +47,6 @@ export const outcomeTypes = {
   evidence: 'jsonb',
   /** The pause before the operator is asked about reversals. */
   reversalCheckMs: 'bigint?',
-  /** The send that the outcome is about. */
   attempt: 'smallint?',
 } as const
 

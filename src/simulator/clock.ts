@@ -62,7 +62,6 @@ export class SimulatorClock {
     this.#live.delete(key)
   }
 
-  /** Removes every timer. */
   clearAll(): void {
     this.#live.clear()
     this.#heap = []

@@ -93,7 +93,6 @@ function transactionRoutes(profile: OperatorProfile, context: SimulatorContext):
   ]
 }
 
-/** Creates a collection or a disbursement. */
 async function create(
   profile: OperatorProfile,
   context: SimulatorContext,

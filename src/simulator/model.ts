@@ -93,7 +93,6 @@ export interface CallbackNotice {
   readonly operator: OperatorKey
   /** Null: the webhook address that is set when the callback is sent. */
   readonly url: string | null
-  /** The operation that the callback is about. */
   readonly operationId?: string
   readonly correlationId: string
   readonly body: string

@@ -40,7 +40,6 @@ interface CallbackPlan {
   readonly params: Played['params']
   readonly operation: SimulatedOperation
   readonly at: number
-  /** Makes the callbacks about an operation. */
   readonly say: (about: SimulatedOperation) => CallbackNotice[]
 }
 

@@ -13,7 +13,6 @@ export type Execute = (call: SimulatorCall) => Delivery | Promise<Delivery>
 
 /** How long an answer is held back for its callback, at most, by the machine's time. */
 const callbackWaitMs = 10_000
-/** An undocumented state. */
 const strangeState = 'held_for_review'
 const stateFields = new Set(['transactionStatus', 'status', 'payment_status', 'checkout_status'])
 
