@@ -13,6 +13,7 @@ const searches = ['test/crash/', 'test/fuzz/', 'test/simulation/']
 const longOnly = [
   'conformance/drivers',
   'crash/crash',
+  'crash/plants-types',
   'database/backup',
   'database/embedded',
   'database/embedded-accounts',
@@ -58,6 +59,7 @@ const longOnly = [
  */
 const longest = [
   'crash/crash',
+  'crash/plants-types',
   'database/backup',
   'terminal/administration',
   'ledger/audit-out',

@@ -7,6 +7,8 @@ export interface FoundMutant {
   mutant: CrashMutant
   /** The run that found it; null where none did. */
   run: CrashRun | null
+  /** Sentences of runs that did not come back or did not end, which says nothing about the bug. */
+  stuck: string[]
   cycles: number
   ms: number
 }
@@ -38,6 +40,7 @@ export async function findMutant(
   const begun = performance.now()
   const { tree, remove } = mutatedTree(options.root, mutant)
   let cycles = 0
+  const stuck: string[] = []
   try {
     for (let count = 0; count < seedsMax; count += 1) {
       const say = (line: string) => options.say(`${mutant.name}: ${line}`)
@@ -53,9 +56,10 @@ export async function findMutant(
       cycles += run.cycles
       // A service that does not come back in time says nothing about the bug: the machine may be busy.
       const isSeen = run.violations.some(({ invariant }) => invariant !== 'it comes back')
-      if (isSeen) return { mutant, run, cycles, ms: performance.now() - begun }
+      if (isSeen) return { mutant, run, stuck, cycles, ms: performance.now() - begun }
+      stuck.push(...run.violations.map(({ words }) => words))
     }
-    return { mutant, run: null, cycles, ms: performance.now() - begun }
+    return { mutant, run: null, stuck, cycles, ms: performance.now() - begun }
   } finally {
     remove()
   }

@@ -95,7 +95,7 @@ function report(run: CrashRun): void {
 async function runMutants(planted: readonly CrashMutant[], numbers: Numbers): Promise<number> {
   let missed = 0
   await runAll(planted, numbers.parallel, async (mutant) => {
-    const { run, cycles, ms } = await findMutant(mutant, {
+    const { run, stuck, cycles, ms } = await findMutant(mutant, {
       root,
       seed: numbers.seed,
       signal: ending.signal,
@@ -106,7 +106,7 @@ async function runMutants(planted: readonly CrashMutant[], numbers: Numbers): Pr
     missed += violation ? 0 : 1
     const words = violation
       ? `seen in cycle ${cycles} (seed ${run?.seed}) by "${violation.invariant}": ${violation.words}`
-      : `nothing seen in ${cycles} cycles`
+      : [`nothing seen in ${cycles} cycles`, ...stuck].join('; ')
     say(`${violation ? 'ok' : 'WRONG'}  ${mutant.name}: ${words}; ${time}`)
   })
   say(`${planted.length - missed} of ${planted.length} planted bugs found`)

@@ -33,8 +33,13 @@ const withoutLocks: readonly Edit[] = [
   {
     file: 'src/resources/transactions/settle.ts',
     find: 'const settlement = await services.batches.run(settling, { transactionId, outcome })',
-    replace:
-      'const [settlement] = await settleMany.many(services.database.pool, [{ transactionId, outcome }])',
+    replace: `const [alone] = await settleMany(
+    services.database.pool,
+    [{ transactionId, toStatus: outcome.status, ...outcomeArguments(outcome) }],
+    { lateCheckMs: limits.lateCheckMs },
+  )
+  invariant(alone, 'settle_many gives one row')
+  const settlement = { ...alone, tied: false }`,
   },
   // two processes may ask at one moment, because neither the interval nor the single flight prevents it,
   {
