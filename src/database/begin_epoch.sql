@@ -47,7 +47,7 @@ BEGIN
   INSERT INTO event (merchant_id, type, data, created_at)
   SELECT g.merchant_id, 'security_alert', jsonb_build_object('kind', 'database_restored', 'message', format(
     'The service was restored from a backup. What happened after %s may be lost: check your payments, keys, '
-      || 'team and settings. The sequence of events goes on behind %s; events from %s to %s that you '
+      || 'team and settings. The sequence of events goes on after %s; events from %s to %s that you '
       || 'received before are not on record.',
     coalesce(to_char(until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'an unknown time'),
     g.last_position, g.after_position + 1, g.last_position)), service_now()

@@ -52,8 +52,8 @@ function commandsPage(): string {
   return page(
     'Commands of administration',
     [
-      'Run a command as `npm run admin -- COMMAND`, while the service runs or while it is stopped, with the',
-      'same `DATA_DIR` or `DATABASE_URL`. The exit code is 0 if the command succeeded, 1 if it was refused',
+      'Run a command as `npm run admin -- COMMAND` with the `DATA_DIR` or `DATABASE_URL` of the service.',
+      'Unless the table says otherwise, the service may be running or stopped. The exit code is 0 if the command succeeded, 1 if it was refused',
       'or a proof failed, and 2 if the command does not exist or has a wrong flag. The guide is',
       '[administration](../guide/administration.md).',
     ].join('\n'),

@@ -21,7 +21,7 @@ export const adminCommands: readonly AdminCommand[] = [
   { call: 'ledger verify', does: 'The same as audit.' },
   {
     call: 'audit-log verify --merchant N [--head LINE]',
-    does: 'Checks the chain of an audit log, and that it still contains a line of the log.',
+    does: 'Checks the chain of an audit log; with --head also that it still contains this head.',
   },
   {
     call: 'excess list',
@@ -29,11 +29,11 @@ export const adminCommands: readonly AdminCommand[] = [
   },
   {
     call: 'excess credit --id N --reason "why"',
-    does: 'Credits the excess of such a payment to the merchant, once.',
+    does: 'Credits an excess to the merchant, once.',
   },
   {
     call: 'excess return --id N --reason "why"',
-    does: 'Records that the excess was returned to the payer, once.',
+    does: 'Records that an excess was returned to the payer, once.',
   },
   { call: 'payments-out halt --reason "why"', does: 'Halts payments out: no money leaves.' },
   { call: 'payments-out resume --reason "why"', does: 'Resumes payments out.' },
@@ -43,14 +43,14 @@ export const adminCommands: readonly AdminCommand[] = [
   },
   {
     call: 'restore --from FOLDER',
-    does: 'Replaces the database by a backup. No other program may use the database then.',
+    does: 'Replaces the database by a backup. The service must be stopped.',
   },
   {
     call: 'restore accept [--keep-keys]',
-    does: 'Asks the operators about everything since the backup; then money may leave.',
+    does: 'Reads all transfers at the operators since the backup; then money may leave. The service must run.',
   },
-  { call: 'restore orphans', does: 'Lists payments that operators know and the database does not.' },
-  { call: 'restore resolve --id N --reason "why"', does: 'Records how one of these payments was resolved.' },
+  { call: 'restore orphans', does: 'Lists orphans: payments that operators know and the database does not.' },
+  { call: 'restore resolve --id N --reason "why"', does: 'Records how an orphan was resolved.' },
   {
     call: 'restore declare --reason "why"',
     does: 'Says that the database was restored, if the service did not detect it.',

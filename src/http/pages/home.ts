@@ -50,7 +50,7 @@ export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<Http
 const words = {
   fr: {
     title: 'Paiements marchands',
-    lead: 'Encaissez par mobile money au Mali : une API GraphQL, et les mêmes opérations en REST.',
+    lead: 'Encaissez par mobile money au Mali : une API GraphQL, et REST pour les opérations courantes.',
     graphql: 'Essayer GraphQL',
     schema: 'Lire le schéma',
     status: 'État du service',
@@ -59,7 +59,7 @@ const words = {
   },
   en: {
     title: 'Merchant payments',
-    lead: 'Collect mobile money in Mali: a GraphQL API, and the same operations over REST.',
+    lead: 'Collect mobile money in Mali: a GraphQL API, and REST for the most usual operations.',
     graphql: 'Try GraphQL',
     schema: 'Read the schema',
     status: 'Service status',

@@ -6,8 +6,8 @@ CREATE OR REPLACE FUNCTION emit_refused_approval(
   INSERT INTO event (merchant_id, type, data, created_at)
   VALUES (item.merchant_id, 'security_alert', jsonb_strip_nulls(jsonb_build_object(
     'kind', 'approval_refused', 'message',
-      format('member:%s tried to approve %s, and joined the team or got a higher role '
-      || 'less than 24 hours ago: the approval was refused.', member_id, subject),
+      format('The approval of %s by member:%s was refused: this member joined the team or got a higher role '
+      || 'less than 24 hours ago.', subject, member_id),
     'team_member_id', member_id, 'payout_id', item.payout_id, 'batch_id', item.batch_id,
     'settings_change_id', item.settings_change_id, 'transaction_id', item.transaction_id)), at)
 $$;

@@ -5,8 +5,8 @@ CREATE OR REPLACE FUNCTION approval_gaps(merchant int) RETURNS text[] LANGUAGE s
   SELECT array_remove(ARRAY[
     CASE WHEN NOT m.approvals_cover_deposits THEN
       'Deposits and refunds of any amount need no approval: set approvals_cover_deposits to change that.' END,
-    (SELECT format('These API keys were shown to no member that the service knows: %s. Their payments '
-        || 'wait, and no member can approve them: regenerate the keys as a signed-in owner or admin, or '
+    (SELECT format('No member can approve the payments of these API keys, because the service does not know '
+        || 'who received their secrets: %s. Regenerate the keys as a signed-in owner or admin, or '
         || 'revoke them.',
           string_agg(k.id::text, ', ' ORDER BY k.id))
       FROM api_key k

@@ -19,10 +19,10 @@ BEGIN
     'kind', CASE WHEN NOT is_on THEN 'approvals_off' WHEN is_looser THEN 'approvals_loosened'
       ELSE 'approvals_on' END,
     'message', CASE WHEN is_on THEN
-        format('By %s: payouts and batches of %s XOF and more need %s approval(s). ', actor,
+        format('%s changed the approvals: payouts and batches of %s XOF or more need %s approval(s). ', actor,
           now_is.approval_threshold, now_is.approvals_required) ||
             array_to_string(approval_gaps(merchant), ' ')
-      ELSE format('By %s: no payment needs an approval any more.', actor) END,
+      ELSE format('%s switched approvals off: no payment needs an approval any more.', actor) END,
     'ip', address)), service_now());
 END $$;
 

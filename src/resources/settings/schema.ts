@@ -87,8 +87,8 @@ const Settings = builder.prismaObject('Merchant', {
     }),
     approvalGaps: t.stringList({
       description:
-        'Sentences that name what one person can still do alone with the present approval ' +
-        'settings. Empty while `payoutsRequireApproval` is off.',
+        'Sentences about payments that need no approval, and about API keys whose payments no ' +
+        'member can approve. Empty while `payoutsRequireApproval` is off.',
       resolve: (_settings, _args, ctx) => approvalGaps(ctx),
     }),
     pendingChange: t.prismaField({

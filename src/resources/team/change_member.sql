@@ -47,8 +47,8 @@ BEGIN
       INSERT INTO event (merchant_id, type, data, created_at)
       VALUES (OLD.merchant_id, 'security_alert', jsonb_build_object(
         'kind', 'keys_revoked',
-        'message', format('API keys that were shown to %s were revoked (ids: %s): the member %s.', OLD.email,
-          array_to_string(revoked, ', '),
+        'message', format('These API keys were revoked: %s. They were shown to %s, who %s.',
+          array_to_string(revoked, ', '), OLD.email,
           CASE NEW.status WHEN 'removed' THEN 'was removed' ELSE format('became %s', NEW.role) END),
         'team_member_id', OLD.id, 'api_key_ids', revoked), service_now());
     END IF;

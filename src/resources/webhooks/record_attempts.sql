@@ -78,7 +78,7 @@ BEGIN
     INSERT INTO event (merchant_id, type, data, created_at)
     SELECT endpoint_row.merchant_id, 'security_alert', jsonb_build_object(
       'kind', 'webhook_disabled', 'webhook_id', endpoint, 'url', endpoint_row.url, 'message', format(
-        'Webhook %s was disabled: %s attempts in a row failed. Enable it again to receive what waited.',
+        'Webhook %s was disabled: %s attempts in a row failed. Enable it to receive the events that wait.',
           endpoint, failed)), moment;
   ELSIF endpoint_row.failure_count >= 5 AND succeeded_at IS NOT NULL THEN
     UPDATE webhook_delivery d SET next_attempt_at = NULL

@@ -45,7 +45,7 @@ const replayInput = z
     else if ((from == null) === (ids == null)) add('from', 'and `to` must be given, or `ids`, but not both')
     else if (from != null && to != null && to < from) add('to', 'must not be smaller than `from`')
     else if (from != null && to != null && to - from >= BigInt(most))
-      add('to', `must be less than ${most} after \`from\``)
+      add('to', `must be at most ${most - 1} more than \`from\``)
   })
 type ReplayInput = z.input<typeof replayInput>
 
