@@ -53,9 +53,9 @@ function commandsPage(): string {
     'Commands of administration',
     [
       'Run a command as `npm run admin -- COMMAND` with the `DATA_DIR` or `DATABASE_URL` of the service.',
-      'Unless the table says otherwise, the service may be running or stopped. The exit code is 0 if the command succeeded, 1 if it was refused',
-      'or a proof failed, and 2 if the command does not exist or has a wrong flag. The guide is',
-      '[administration](../guide/administration.md).',
+      'Unless the table says otherwise, the service may be running or stopped. The exit code is 0 if the',
+      'command succeeded, 1 if it was refused or a proof failed, and 2 if the command does not exist or has',
+      'a wrong flag. The guide is [administration](../guide/administration.md).',
     ].join('\n'),
     table(
       ['Command', 'What it does'],

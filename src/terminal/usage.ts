@@ -47,7 +47,7 @@ export const adminCommands: readonly AdminCommand[] = [
   },
   {
     call: 'restore accept [--keep-keys]',
-    does: 'Reads all transfers at the operators since the backup; then money may leave. The service must run.',
+    does: 'Reads all transfers since the backup; then money may leave. The service must run.',
   },
   { call: 'restore orphans', does: 'Lists orphans: payments that operators know and the database does not.' },
   { call: 'restore resolve --id N --reason "why"', does: 'Records how an orphan was resolved.' },

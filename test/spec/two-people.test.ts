@@ -308,7 +308,7 @@ test('switching approvals on lists the gaps in their cover, in the answer and in
   ]
   for (const text of [body['message'], body['data'].approval_gaps.join(' ')]) {
     expect(text).toContain('approvals_cover_deposits')
-    expect(text).toContain(`no member that the service knows: ${id}.`)
+    expect(text).toContain(`who received their secrets: ${id}.`)
   }
   const [alert] = await alertsOf(shop)
   expect(alert).toMatchObject({ kind: 'approvals_on', ip: '127.0.0.1' })
