@@ -43,8 +43,8 @@ const entryColumns = `e.id, e.merchant_id AS "merchantId", e.actor, e.operation,
   (extract(epoch FROM e.at) * 1000)::bigint AS "atMs"`
 
 /**
- * Chains the entries that were committed since the last call, merchant by merchant. Every process may run
- * it: an advisory lock lets one at a time work, and a process that is killed leaves nothing half done.
+ * Chains the entries that were committed since the last call, merchant by merchant. Every process may call
+ * this function: an advisory lock lets one process at a time work, and a killed one leaves nothing half done.
  * @param key `MasterSecret.auditKey`
  * @param most the number of entries, at most
  * @returns whether more entries may wait

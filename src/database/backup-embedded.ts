@@ -67,7 +67,7 @@ export async function backUpCluster(
   client.on('error', () => {})
   await client.connect()
   try {
-    // Sessions begin with the rights of the merchant role.
+    // By default, a session has only the rights of the merchant role.
     await client.query('set role none')
     const epoch = await epochOf(client)
     const start = await beginBackup(client)
@@ -109,7 +109,7 @@ export async function backUpCluster(
  * @returns the name of the first log file that the backup needs
  */
 async function beginBackup(client: pg.Client): Promise<string> {
-  // The slot keeps the needed log files from being reused while this session is alive.
+  // The replication slot keeps the needed log files until this session ends.
   await client.query(`SELECT pg_create_physical_replication_slot($1, true, true)`, [
     `merchant_payments_backup_${process.pid}`,
   ])
@@ -160,7 +160,7 @@ async function copyLog(copy: Copy, source: string, first: string, last: string):
 
 async function copyFile(copy: Copy, from: string, path: string): Promise<void> {
   const written = await copyHashed(from, join(copy.folder, path), copy.durable)
-  // A missing file belongs to a table that was dropped meanwhile; the log records the drop.
+  // A missing file belonged to a table that was dropped meanwhile; the write-ahead log records the drop.
   if (written) copy.files.push({ path, ...written })
 }
 
@@ -236,7 +236,7 @@ async function copyBack(
 }
 
 /**
- * Sets the cluster up for recovery: PostgreSQL replays the log of the backup, then begins another timeline.
+ * Sets the cluster up for recovery: PostgreSQL replays the log of the backup, then begins a new timeline.
  */
 async function beRecovered(cluster: string, owner: Owner): Promise<void> {
   const settings = join(cluster, 'postgresql.auto.conf')

@@ -157,7 +157,7 @@ async function run(program: string, args: string[], url: string): Promise<void> 
       PGUSER: decodeURIComponent(username),
       PGPASSWORD: decodeURIComponent(password),
       PGDATABASE: databaseOf(url),
-      // Sessions begin with the rights of the merchant role.
+      // By default, a session has only the rights of the merchant role.
       PGOPTIONS: '-c role=none',
       ...(searchParams.get('sslmode') && { PGSSLMODE: searchParams.get('sslmode') ?? '' }),
     },

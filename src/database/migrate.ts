@@ -37,8 +37,8 @@ export interface Migration {
  * migration, in the order of their names and each in its own transaction, and then the SQL functions if they
  * changed. Any number of nodes may call it at once.
  *
- * Migrations run as `ownerRole`, so that it owns all that they create, and sees and changes the rows of every
- * merchant. Under the account's own rights a migration would change no row, without an error.
+ * Migrations run as `ownerRole`. This role owns all that they create, and sees and changes the rows of every
+ * merchant. Under the account's own rights, a migration would change no row, and no error would say so.
  * @param options.folder holds `NNNN_name/migration.sql`; by default the service's own, after the job engine's
  * @param options.functions holds the `*.sql` files; by default the service's own, or none where `folder` is
  * given

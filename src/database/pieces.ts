@@ -3,7 +3,7 @@ import pg from 'pg'
 /** The codes of PostgreSQL for a statement that took too long, and for a lock that was not free in time. */
 const tooLongCodes = new Set(['57014', '55P03'])
 
-/** A piece that takes longer makes the next one smaller. Choice: no lock or snapshot is held for long. */
+/** A piece that takes longer than this makes the next one smaller: no lock or snapshot is held for long. */
 const slowMs = 1_000
 
 /** The number of rows that the next piece takes. */

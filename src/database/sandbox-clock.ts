@@ -14,7 +14,7 @@ const moveSandboxClock = sqlFunction('move_sandbox_clock', {
  */
 const clockMovesKept = 1_000
 
-/** The sandbox's clock: the machine's time plus an offset that all processes share through the database. */
+/** The clock of a sandbox: the machine's time plus an offset that all processes read from the database. */
 export interface SandboxClock extends Clock {
   /**
    * Moves the time forward for every process. A repeated call with the same `move` moves nothing.

@@ -15,7 +15,7 @@ export interface Sequencer {
   close(): Promise<void>
 }
 
-/** Most events that one run numbers. */
+/** The most events that one run numbers. */
 const eventsMax = 1_000
 
 const sequenceEvents = sqlFunction('sequence_events', { takes: { take: 'int' }, gives: 'int' })

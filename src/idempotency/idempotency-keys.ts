@@ -95,8 +95,7 @@ export type Claim =
  * Takes the right to run a request that came with an `Idempotency-Key`. One of the concurrent callers, over
  * all nodes, gets the claim and must end it. A claim expires after `idempotencyBounds.leaseMs`, because its
  * holder may have died. The next caller then resumes the same operation. If both holders run, the operation
- * still takes effect once.
- * The answer is kept encrypted, because it may hold a secret that is shown once.
+ * still takes effect once. The answer is stored encrypted, because it may hold a secret that is shown once.
  */
 export async function claimKey(pool: pg.Pool, master: MasterSecret, request: KeyedRequest): Promise<Claim> {
   const { merchantId, operation, key } = request
@@ -143,7 +142,7 @@ export async function sweepIdempotencyKeys(pool: pg.Pool, most = idempotencySwee
   return swept === BigInt(most)
 }
 
-/** Most keys that one step deletes. */
+/** The most keys that one call deletes. */
 export const idempotencySweepMax = 1_000
 
 /** Makes the name of a request, without the merchant: code that uses the name adds the merchant. */

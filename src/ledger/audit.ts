@@ -12,14 +12,12 @@ export const auditRowsMax = 20_000
 /** The time limit for proving the new rows of the books (see docs/design/ledger.md#proof). */
 const auditTimeoutMs = 30_000
 
-/**
- * The pause between two proofs of all the books, once a day (see docs/design/ledger.md#proof), and the time
- * limit of each slice.
- */
+/** The time from one proof of all the books to the next (see docs/design/ledger.md#proof and `duePass`). */
 const auditWholeEveryMs = 24 * 3_600_000
+/** The time limit of each slice of such a proof. */
 const auditSliceTimeoutMs = 10_000
 
-/** The number of rows in a slice, at least: also a cancelled proof of so few rows is tried again as it is. */
+/** The fewest rows in a slice: a cancelled proof of so few rows is tried again with the same number. */
 const auditRowsMin = 500
 
 /** The pool with which the books are proven, in short transactions. */
@@ -184,7 +182,7 @@ function distinct(problems: readonly LedgerProblem[]): LedgerProblem[] {
   return [...new Map(problems.map((found) => [JSON.stringify(found), found])).values()]
 }
 
-/** Gives a call the time limit of its statement, plus a margin. */
+/** Lets the client wait for a statement until the server's time limit, plus a margin. */
 function patient(statementMs: number): CallOptions {
   return { timeoutMs: statementMs + 2_000 }
 }
