@@ -141,7 +141,7 @@ async function lookUp(
       if (kind === 'absent') found.unknown.push(account)
     }
   }
-  // A lookup keeps its usual deadline, also if the dry run stops waiting earlier: a short deadline would
+  // A lookup keeps its usual deadline, even if the dry run stops waiting earlier: a short deadline would
   // count as a failure of the operator.
   const callContext = (): CallContext => ({
     deadline: new Date(Date.now() + limits.operatorQueryDeadlineMs),

@@ -1,6 +1,6 @@
 -- Returns the calls for recipients that may be running, without the requests in `own`. A call counts as
--- running for `call_ms` after it was sent, also where its process has ended, because the operator continues
--- with it.
+-- running for `call_ms` after it was sent, even if its process has ended, because the operator continues with
+-- it.
 CREATE OR REPLACE FUNCTION recipient_calls(fence_ms bigint, call_ms bigint, own bigint[])
 RETURNS TABLE (batch_id int, operator provider) LANGUAGE sql STABLE AS $$
   SELECT r.batch_id, q.provider

@@ -1,6 +1,6 @@
 -- Returns a page of the recipients of a batch between two ids, newest first; or oldest first for a page that
--- is read backwards (`back`). With this form and these settings only the index of the batch can answer, in
--- its order, so that the planner cannot choose another index.
+-- is read backwards (`back`). The form of the queries and these settings leave the planner no other index
+-- than that of the batch, in its order.
 CREATE OR REPLACE FUNCTION recipients_page(
   merchant int, batch int, status recipient_status, method provider, account text, name text, above bigint,
   below bigint, back boolean, take int, skip int

@@ -1,5 +1,5 @@
--- Saves a beneficiary of the caller's merchant, with the database rights of a merchant. @returns its id; null
--- where an earlier try of the same request created the beneficiary
+-- Saves a beneficiary of the caller's merchant, as the database role of merchants, under row-level security.
+-- @returns its id; null where an earlier try of the same request created the beneficiary
 CREATE OR REPLACE FUNCTION create_beneficiary(
   merchant int, called text, given_account text, method payout_method, kind beneficiary_category,
   operation_id text, at timestamptz

@@ -1,6 +1,6 @@
--- Changes the fields of a beneficiary whose arguments are not null, with the database rights of a merchant.
--- Where `account_was` and `method_was` are given, it changes the beneficiary only if it still has these
--- values. @returns null where nothing was changed
+-- Changes the fields of a beneficiary whose arguments are not null, as the database role of merchants, under
+-- row-level security. Where `account_was` and `method_was` are given, it changes the beneficiary only if it
+-- still has these values. @returns null where nothing was changed
 CREATE OR REPLACE FUNCTION update_beneficiary(
   merchant int, beneficiary_id int, called text, given_account text, method payout_method,
   kind beneficiary_category, active boolean, at timestamptz, account_was text, method_was payout_method

@@ -36,8 +36,8 @@ interface Row extends Omit<PublicLink, 'availability'> {
 
 /**
  * Finds the link with this slug, of any merchant; null where there is none, or where its merchant is not
- * active. The link is read after the call: a caller that arrives while the statement runs waits for the next
- * statement.
+ * active. The link is never older than the call: a caller that arrives while a statement runs waits for the
+ * next one.
  */
 export async function findPublicLink(ctx: Context, slug: string): Promise<PublicLink | null> {
   if (!slugSchema.safeParse(slug).success) return null

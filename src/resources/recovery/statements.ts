@@ -21,8 +21,8 @@ export interface DayOfStatement {
 }
 
 /**
- * Reads the statements of the operators since a time, day by day.
- * @param since service time; its day is read as a whole
+ * Reads the statements of the operators from the day of `since` to today, day by day.
+ * @param since service time
  * @throws Error in one sentence where an operator does not give its statement
  */
 export async function* readStatements(

@@ -10,7 +10,7 @@ const answerMs = 2_000
 /**
  * SQL that writes about 300 kB to a temporary file on the database's disk and reads whether the server
  * accepts writes. It leaves no data and needs no write-ahead log. An update of a row would not show a full
- * disk, because it finds room in its page.
+ * disk, because the page of the row may have room for it.
  */
 const probe = `SET LOCAL work_mem = '64kB';
   SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS "isReadOnly", count(*)

@@ -1,7 +1,7 @@
--- Hands API keys that were shown to a member over to the member on whose behalf `actor` acts, before the
--- first member is removed. `outcome` is `kept`; `no_person` where `actor` acts for no other member; `unknown`
--- where one of the keys is not valid or was not shown to the member: `ordinal` is then its number, from 1.
--- Only `kept` writes.
+-- Hands API keys that were shown to `member`, who is then removed, over to the member behind `actor`. This
+-- keeper is the signed-in member, or the member who was shown the calling API key. `outcome` is `kept`;
+-- `no_person` where there is no keeper or `member` is the keeper; `unknown` where one of the keys is not
+-- valid or was not shown to `member`: `ordinal` is then its number, from 1. Only `kept` writes.
 CREATE OR REPLACE FUNCTION keep_keys(merchant int, member int, actor text, keys int[])
   RETURNS TABLE (outcome text, ordinal int, keeper int)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -19,7 +19,8 @@ CREATE OR REPLACE FUNCTION deposit_many(
   SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-  -- The results of `judge_deposits` and `record_deposits`, by the ordinals of the call.
+  -- The results of `judge_deposits` and `record_deposits`. `orphans` and `waiting` are lists of ids; the
+  -- other arrays have one entry for each deposit of the call.
   outcomes text[];
   ids bigint[];
   orphans bigint[];

@@ -7,14 +7,14 @@ import { evidenceJson } from '../../requests/outcome.ts'
 import type { RequestServices } from '../../requests/subjects.ts'
 import { type TransactionStatus, transactionStates } from './states.ts'
 
-/** The state of a transaction after a reversal by the operator was tried. */
+/** The state of a transaction after the service tried to apply a reversal by the operator. */
 interface Reversal {
   /** Whether this call changed the transaction. */
   moved: boolean
   status: TransactionStatus
   /** XOF that the available balance did not cover and the merchant now owes; null where nothing changed. */
   shortfall: bigint | null
-  /** XOF that the operator took back in all, by the ledger; null where nothing changed. */
+  /** XOF that the ledger entries of the reversal take back in all; null where nothing changed. */
   amount: bigint | null
 }
 

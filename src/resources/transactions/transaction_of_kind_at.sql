@@ -1,6 +1,6 @@
--- Returns ids between which a page of rows of one kind lies, newest first: the next `take` rows after `skip`
--- rows. Rows of a kind come and go at every place of the list, so the blocks are counted from the newest one
--- down. `oldest` is at most the id of the last row of the page.
+-- Returns the newest id of a page and a lower bound of its ids, for a list of one type, operator and status,
+-- newest first: the next `take` rows after `skip` rows. Rows enter and leave such a list anywhere, so the
+-- blocks are counted from the newest one down. `oldest` is at most the id of the last row of the page.
 CREATE OR REPLACE FUNCTION transaction_of_kind_at(
   merchant int, type transaction_type, method provider, state transaction_status, skip bigint, take bigint
 ) RETURNS TABLE (oldest bigint, newest bigint) LANGUAGE plpgsql STABLE SET search_path = public, pg_temp AS $$
