@@ -1,6 +1,5 @@
--- Reverses disbursements, each once, that the operator confirmed to have given back: their amount is
--- available again. A deposit becomes `reversed`; a payout stays `completed`, a recipient `success`, with
--- `reversed_at`.
+-- Reverses disbursements, each once, after the operator confirmed it: their amount is available again. A
+-- deposit becomes `reversed`; a payout stays `completed`, a recipient `success`, with `reversed_at`.
 CREATE OR REPLACE FUNCTION reverse_disbursements(origins text[], evidences jsonb[])
   RETURNS TABLE (ordinal int, moved boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
