@@ -9,6 +9,7 @@ import { type NumberRanges, rangeSettings } from './number-ranges.ts'
 import { configuredOperators, limitsOf, type OperatorSettings, sandboxOperators } from './operators.ts'
 import { address, ConfigError, flag, parse } from './parse.ts'
 import { paceSettings, readPace, type RequestPace } from './request-pace.ts'
+import { readRetention, type Retention, retentionSettings } from './retention.ts'
 import { Secret } from '../shared/secret.ts'
 import { withFiles } from './setting-files.ts'
 
@@ -39,6 +40,7 @@ export interface Config {
   mail: MailSettings
   /** The time without a proof of the books after which payments out are halted; 0: never. */
   auditHaltAfterMs: number
+  retention: Retention
   /** The operators that the first digits of phone numbers suggest, if the caller names no operator. */
   numberRanges: NumberRanges
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -129,6 +131,7 @@ export const settings = z.object({
   ...mailSettings,
   ...rangeSettings,
   ...auditHaltSettings,
+  ...retentionSettings,
   LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
@@ -192,6 +195,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     connections: readConnectionMaxima(read.MODE, read),
     deliveries: readDeliveryPace(read),
     auditHaltAfterMs: readAuditHalt(read),
+    retention: readRetention(read),
     numberRanges: read.NUMBER_RANGES,
     mail: readMail(read, production ? null : join(resolve(read.DATA_DIR), 'mail')),
     logLevel: read.LOG_LEVEL,

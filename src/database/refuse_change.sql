@@ -33,11 +33,11 @@ CREATE OR REPLACE TRIGGER "event_insert_only" BEFORE DELETE OR TRUNCATE ON "even
 CREATE OR REPLACE TRIGGER "ledger_entry_insert_only" BEFORE UPDATE OR DELETE OR TRUNCATE ON "ledger_entry"
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
-CREATE OR REPLACE TRIGGER "operator_callback_insert_only" BEFORE UPDATE OR DELETE OR TRUNCATE
+CREATE OR REPLACE TRIGGER "operator_callback_insert_only" BEFORE UPDATE OR TRUNCATE
   ON "operator_callback"
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
-CREATE OR REPLACE TRIGGER "operator_exchange_insert_only" BEFORE UPDATE OR DELETE OR TRUNCATE
+CREATE OR REPLACE TRIGGER "operator_exchange_insert_only" BEFORE UPDATE OR TRUNCATE
   ON "operator_exchange"
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 

@@ -2,6 +2,7 @@ import { sqlFunction } from '../database/sql-function.ts'
 import { auditChainMax, chainAuditLog } from '../audit/verify-chain.ts'
 import { idempotencySweepMax, sweepIdempotencyKeys } from '../idempotency/idempotency-keys.ts'
 import { hitsSweepMax, sweepRateLimits } from '../limits/window.ts'
+import type { Retention } from '../config/retention.ts'
 import type { Services } from '../context.ts'
 import { asPlatform } from '../database/as-platform.ts'
 import { openPieces } from '../database/pieces.ts'
@@ -13,6 +14,7 @@ import { newSliceSize, proveDueSlice, proveRecent } from '../ledger/audit.ts'
 import { watchProofAge } from '../ledger/proof-age.ts'
 import type { LedgerProblem } from '../ledger/verify.ts'
 import { resolveDue, resolveJob } from '../requests/due.ts'
+import { openWireLogSweep, type WireLog, wireLogSweepMax } from '../requests/wire-log.ts'
 import { limits } from '../shared/limits.ts'
 import { headEmailsMax, writeHeadEmails } from './audit-log/head-emails.ts'
 import { sendDueRecipients } from './batches/send.ts'
@@ -64,6 +66,9 @@ const auditHeadsEveryMs = 3_600_000
 
 /** How often changes of the numbers of transactions are added to the stored counts. */
 const countsCompactMs = 1_000
+
+/** How often exchanges with operators and their callbacks that are too old are deleted. */
+const wireLogSweepMs = 3_600_000
 
 /** How often old sessions, e-mails, failed attempts to sign in and client addresses are deleted. */
 const peopleSweepMs = 3_600_000
@@ -141,6 +146,8 @@ export function serviceJobs(services: Services): readonly Job[] {
     },
     ...auditLogJobs(services),
     ...sweepJobs(services),
+    wireLogJob(services, 'exchanges', 'exchangeDays'),
+    wireLogJob(services, 'callbacks', 'callbackDays'),
   ]
 }
 
@@ -224,6 +231,18 @@ function auditLogJobs(services: Services): readonly Job[] {
 function inPieces(max: number, work: (rows: number) => Promise<boolean>): () => Promise<boolean> {
   const runPiece = openPieces({ max })
   return () => runPiece(work)
+}
+
+/** A job that deletes the old rows of a log, as the owner's setting says. */
+function wireLogJob(services: Services, wireLog: WireLog, setting: keyof Retention): Job {
+  const sweep = openWireLogSweep(wireLog)
+  return {
+    name: `${wireLog}.sweep`,
+    everyMs: wireLogSweepMs,
+    run: inPieces(wireLogSweepMax, (take) =>
+      sweep(asPlatform(services, reason).pool, services.config.retention[setting], take),
+    ),
+  }
 }
 
 /** Jobs that delete expired rows and compact the counts of transactions. */

@@ -97,6 +97,12 @@ describe('readConfig', () => {
     expect(readConfig({ AUDIT_HALT_AFTER: '1440' }).auditHaltAfterMs).toBe(86_400_000)
   })
 
+  test('records of the traffic with operators are kept for ever, unless a setting says otherwise', () => {
+    expect(readConfig({}).retention).toEqual({ exchangeDays: 0, callbackDays: 0 })
+    const set = { EXCHANGE_RETENTION_DAYS: '30', CALLBACK_RETENTION_DAYS: '36500' }
+    expect(readConfig(set).retention).toEqual({ exchangeDays: 30, callbackDays: 36_500 })
+  })
+
   test('an address loses the slash at its end', () => {
     expect(readConfig({ PUBLIC_URL: 'https://pay.example//' }).publicUrl).toBe('https://pay.example')
   })
@@ -112,6 +118,10 @@ describe('readConfig', () => {
     ['AUDIT_HALT_AFTER', { AUDIT_HALT_AFTER: '4' }],
     ['AUDIT_HALT_AFTER', { AUDIT_HALT_AFTER: '-1' }],
     ['AUDIT_HALT_AFTER', { AUDIT_HALT_AFTER: '1441' }],
+    ['EXCHANGE_RETENTION_DAYS', { EXCHANGE_RETENTION_DAYS: '29' }],
+    ['EXCHANGE_RETENTION_DAYS', { EXCHANGE_RETENTION_DAYS: '-1' }],
+    ['CALLBACK_RETENTION_DAYS', { CALLBACK_RETENTION_DAYS: '30.5' }],
+    ['CALLBACK_RETENTION_DAYS', { CALLBACK_RETENTION_DAYS: '36501' }],
     ['LOG_LEVEL', { LOG_LEVEL: 'loud' }],
     ['DRAIN_DELAY_MS', { DRAIN_DELAY_MS: '-1' }],
     ['DRAIN_DELAY_MS', { DRAIN_DELAY_MS: '300001' }],
