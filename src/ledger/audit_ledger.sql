@@ -16,7 +16,8 @@ BEGIN
     RETURN;
   END IF;
   RETURN QUERY SELECT * FROM audit_balances(true);
-  FOREACH stage IN ARRAY '{ledger_entry,event,transaction,payout,batch,payment_link}'::text[] LOOP
+  FOREACH stage IN ARRAY '{ledger_entry,event,transaction,payout,batch,payment_link,balance_snapshot}'::text[]
+  LOOP
     EXECUTE format('SELECT coalesce(max(id), 0) FROM %I', stage) INTO last;
     FOR after IN SELECT generate_series(0, last - 1, slice) LOOP
       RETURN QUERY SELECT DISTINCT * FROM audit_slice(stage, after, after + slice);

@@ -40,6 +40,13 @@ BEGIN
           SELECT (e.data->>'payment_link_id')::int FROM event e
           WHERE e.type = 'payment_link_used' AND e.id > coalesce(since.event_id, 0)
             AND e.id <= coalesce(upto_event, forever))))));
+  -- An entry changes no snapshot of an earlier moment.
+  RETURN QUERY SELECT * FROM audit_snapshots(ARRAY(
+    SELECT s.id FROM (
+      SELECT m.merchant_id, min(m.created_at) AS first FROM ledger_entry m
+      WHERE m.id > coalesce(since.ledger_entry_id, 0) AND m.id <= coalesce(upto_entry, forever)
+      GROUP BY m.merchant_id) AS m
+    JOIN balance_snapshot s ON s.merchant_id = m.merchant_id AND s.at >= m.first));
   IF upto_entry IS NULL THEN RETURN QUERY SELECT * FROM audit_balances(false); END IF;
 END $$;
 

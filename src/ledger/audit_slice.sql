@@ -17,6 +17,8 @@ BEGIN
     WHEN 'payment_link' THEN RETURN QUERY SELECT * FROM audit_subjects(
       '{}', '{}', '{}', ARRAY(SELECT l.id FROM payment_link l WHERE l.id > after AND l.id <= upto));
     WHEN 'payout_count' THEN RETURN QUERY SELECT * FROM audit_payout_counts(after::int, upto::int);
+    WHEN 'balance_snapshot' THEN RETURN QUERY SELECT * FROM audit_snapshots(
+      ARRAY(SELECT s.id FROM balance_snapshot s WHERE s.id > after AND s.id <= upto));
   END CASE;
 END $$;
 

@@ -9,7 +9,7 @@ SET plan_cache_mode = force_custom_plan SET jit = off SET enable_seqscan = off A
 #variable_conflict use_column
 DECLARE
   stages CONSTANT text[] :=
-    '{ledger_entry,event,position,transaction,payout,batch,payment_link,payout_count,done}';
+    '{ledger_entry,event,position,transaction,payout,batch,payment_link,payout_count,balance_snapshot,done}';
   here audit_pass;
   point audit_point := (SELECT p FROM audit_point p);
   upto bigint;
@@ -23,7 +23,8 @@ BEGIN
     here.id_last := CASE here.stage WHEN 'event' THEN point.event_id WHEN 'transaction'
       THEN (SELECT max(id) FROM transaction)
       WHEN 'payout' THEN (SELECT max(id) FROM payout) WHEN 'batch' THEN (SELECT max(id) FROM batch)
-      WHEN 'payment_link' THEN (SELECT max(id) FROM payment_link) WHEN 'payout_count' THEN 2147483647 END;
+      WHEN 'payment_link' THEN (SELECT max(id) FROM payment_link) WHEN 'payout_count' THEN 2147483647
+      WHEN 'balance_snapshot' THEN (SELECT max(id) FROM balance_snapshot) END;
   END IF;
   IF here.stage = 'ledger_entry' THEN here.id_last := coalesce(point.ledger_entry_id, 0); END IF;
 

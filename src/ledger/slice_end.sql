@@ -22,6 +22,9 @@ BEGIN
           SELECT k.merchant_id, sum(k.n) AS n FROM payout_count k WHERE k.merchant_id > after
           GROUP BY 1 ORDER BY 1 LIMIT most) k
       ) k WHERE k.before < most;
+    WHEN 'balance_snapshot' THEN
+      SELECT max(s.id) INTO upto FROM (
+        SELECT s.id FROM balance_snapshot s WHERE s.id > after ORDER BY s.id LIMIT greatest(most / 256, 1)) s;
     ELSE
       EXECUTE format('SELECT max(id) FROM (SELECT id FROM %I WHERE id > $1 ORDER BY id LIMIT $2) s', stage)
       INTO upto USING after, most;

@@ -1,4 +1,5 @@
 import type { Pool, PoolClient } from 'pg'
+import { type SqlConnection, sqlFunction } from '../database/sql-function.ts'
 import { transact } from '../database/transact.ts'
 import { invariant } from '../shared/invariant.ts'
 import type { Xof } from '../shared/money.ts'
@@ -37,61 +38,65 @@ export interface StatementLine extends LedgerEntry {
 /** The position of a line in a statement: by time, then by id. */
 export type EntryCursor = Pick<LedgerEntry, 'createdAt' | 'id'>
 
+const statementOf = sqlFunction('statement_of', {
+  takes: { merchant: 'int', since: 'timestamptz', upto: 'timestamptz?' },
+  gives: {
+    endsAt: 'timestamptz',
+    openingAvailable: 'bigint',
+    openingReserved: 'bigint',
+    openingReceivable: 'bigint',
+    closingAvailable: 'bigint',
+    closingReserved: 'bigint',
+    closingReceivable: 'bigint',
+    totalIn: 'bigint',
+    totalOut: 'bigint',
+    isRunning: 'boolean',
+  },
+})
+const balanceAt = sqlFunction('balance_at', {
+  takes: { merchant: 'int', moment: 'timestamptz' },
+  gives: { available: 'bigint', reserved: 'bigint', receivable: 'bigint', readAt: 'timestamptz' },
+})
+
 /**
- * Reads the statement of a span without its lines: from the running balance and the entries since, all in one
- * snapshot.
- * @throws Error where opening and lines do not add up to the closing: then the books, or this function, are
- * wrong
+ * Reads the statement of a span without its lines, in one snapshot: the balances before both of its ends.
+ * @throws Error where totals and balances disagree, or the closing of a statement without an end is not the
+ * running balance: then the books, or this function, are wrong
  */
 export async function readStatement(
-  client: Pool | PoolClient,
+  client: SqlConnection,
   merchantId: number,
   { from, to }: Span,
 ): Promise<Statement> {
-  const { rows } = await client.query<StatementRow>({
-    name: 'read_statement',
-    text: `SELECT coalesce($3::timestamptz, service_now()) AS "to",
-        ${holdingsWithout('b', 'since')}, ${holdingsWithout('b', 'later')},
-        ${kinds.map((kind) => `lines.${kind} AS lines_${kind}`).join()}, lines.total_in, lines.total_out
-      FROM merchant_balance b, ${moved('since', 'created_at >= $2')},
-        ${moved('later', 'created_at >= $3::timestamptz')},
-        ${moved('lines', "created_at >= $2 AND created_at < coalesce($3::timestamptz, 'infinity')")}
-      WHERE b.merchant_id = $1`,
-    values: [merchantId, inRange(from), to && inRange(to)],
+  const [row] = await statementOf(client, {
+    merchant: merchantId,
+    since: inRange(from),
+    upto: to && inRange(to),
   })
-  const row = rows[0]
   invariant(row, `merchant ${merchantId} has no balance`)
-  const [opening, closing] = [holdingsOf(row, 'since'), holdingsOf(row, 'later')]
-  for (const kind of kinds) {
-    const adds = opening[kind] + row[`lines_${kind}`] === closing[kind]
-    invariant(adds, `statement of merchant ${merchantId}: opening and lines are not the closing ${kind}`)
-  }
-  const { total_in: totalIn, total_out: totalOut } = row
+  const opening = holdings(row.openingAvailable, row.openingReserved, row.openingReceivable)
+  const closing = holdings(row.closingAvailable, row.closingReserved, row.closingReceivable)
+  invariant(
+    to !== null || row.isRunning,
+    `statement of merchant ${merchantId}: the closing is not the running balance`,
+  )
+  const { totalIn, totalOut } = row
   invariant(
     opening.balance + totalIn - totalOut === closing.balance,
     `statement of merchant ${merchantId}: total in and total out do not make the difference`,
   )
-  return { from, to: to ?? row.to, opening, closing, totalIn, totalOut }
+  return { from, to: to ?? row.endsAt, opening, closing, totalIn, totalOut }
 }
 
 /**
  * Reads the balance as it was at a moment, before any entry of that moment; for a future moment, the present
  * balance.
  */
-export async function readBalanceAt(
-  client: Pool | PoolClient,
-  merchantId: number,
-  at: Date,
-): Promise<Balance> {
-  const { rows } = await client.query<HoldingsRow<'since'> & { now: Date }>({
-    name: 'read_balance_at',
-    text: `SELECT service_now() AS now, ${holdingsWithout('b', 'since')}
-      FROM merchant_balance b, ${moved('since', 'created_at >= $2')} WHERE b.merchant_id = $1`,
-    values: [merchantId, inRange(at)],
-  })
-  const row = rows[0]
+export async function readBalanceAt(client: SqlConnection, merchantId: number, at: Date): Promise<Balance> {
+  const [row] = await balanceAt(client, { merchant: merchantId, moment: inRange(at) })
   invariant(row, `merchant ${merchantId} has no balance`)
-  return { ...holdingsOf(row, 'since'), asOf: at < row.now ? at : row.now }
+  const asOf = at < row.readAt ? at : row.readAt
+  return { ...holdings(row.available, row.reserved, row.receivable), asOf }
 }
 
 /**
@@ -152,27 +157,8 @@ const change: Readonly<Record<Kind, string>> = {
   receivable: `CASE 'suspense'::ledger_account WHEN debit THEN amount WHEN credit THEN -amount ELSE 0 END`,
 }
 
-/** Returns SQL for the sums of a merchant's entries of a span, as a row named `name`. */
-function moved(name: string, when: string): string {
-  const both = `${change.available} + ${change.reserved}`
-  const sum = (what: string) => `coalesce(sum(${what}), 0)::bigint`
-  return `LATERAL (
-    SELECT ${kinds.map((kind) => `${sum(change[kind])} AS ${kind}`).join()},
-      ${sum(`greatest(${both}, 0)`)} AS total_in, ${sum(`greatest(-(${both}), 0)`)} AS total_out
-    FROM ledger_entry WHERE merchant_id = $1 AND ${when}) AS ${name}`
-}
-
-type HoldingsRow<Since extends string> = Record<`${Since}_${Kind}`, Xof>
-type StatementRow = HoldingsRow<'since' | 'later' | 'lines'> & { to: Date; total_in: Xof; total_out: Xof }
-
-/** Returns SQL for the balances before the entries of `since`. */
-function holdingsWithout(balance: string, since: string): string {
-  return kinds.map((kind) => `${balance}.${kind} - ${since}.${kind} AS ${since}_${kind}`).join()
-}
-
-function holdingsOf<Since extends string>(row: HoldingsRow<Since>, since: Since): Holdings {
-  const [available, reserved] = [row[`${since}_available`], row[`${since}_reserved`]]
-  return { balance: available + reserved, available, reserved, receivable: row[`${since}_receivable`] }
+function holdings(available: Xof, reserved: Xof, receivable: Xof): Holdings {
+  return { balance: available + reserved, available, reserved, receivable }
 }
 
 /**

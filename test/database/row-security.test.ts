@@ -45,6 +45,8 @@ describe("the service's role", () => {
     'INSERT INTO merchant_balance (merchant_id) VALUES (999)',
     'UPDATE merchant_balance SET available = 1000000',
     'DELETE FROM merchant_balance',
+    'UPDATE balance_snapshot SET available = 1000000',
+    'DELETE FROM balance_snapshot',
     'INSERT INTO event_log_position VALUES (1, 1)',
     'UPDATE event_log_position SET position = 0',
     'UPDATE operator_exchange SET status = 200',

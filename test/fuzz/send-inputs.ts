@@ -212,6 +212,7 @@ const moving = [
   'operator_exchange',
   'operator_callback',
   'merchant_balance',
+  'balance_snapshot',
   'event_log_position',
   'rate_limit',
   'rate_limit_window',

@@ -175,6 +175,7 @@ test('a person proves all books beside the service, and sees the progress', asyn
     'batch',
     'payment_link',
     'payout_count',
+    'balance_snapshot',
     'done',
   ])
   await corrupt(db.owner, `UPDATE operator_request SET state = 'refused' WHERE transaction_id = 1`)

@@ -208,6 +208,7 @@ const counted = new RegExp(
     '"public"\\.',
     'FROM (transaction_count|ledger_entry|approval_verdict|operator_request WHERE recipient)',
     'recipients_(pages|totals)\\(',
+    'statement_of\\(',
     'GROUP BY refund_of_id',
     'transaction_(of_kind_)?at\\(',
     'event_log_position',

@@ -96,6 +96,14 @@ export const moneyMutants: readonly Mutant[] = [
     finds: 'a debt is taken at once from all money that comes in, and no franc more',
   },
   {
+    name: 'an entry that commits late is missing from the snapshots of later moments',
+    file: 'apply_ledger_entries()',
+    find: 'IF late IS NOT NULL THEN',
+    replace: 'IF false THEN',
+    test: 'ledger/past-balances.test.ts',
+    finds: 'an entry that commits after a snapshot of a later moment is part of it',
+  },
+  {
     name: 'each reversal of one call takes the whole balance',
     file: 'reverse_many()',
     find: 'b.available - coalesce(sum(a.amount)',
