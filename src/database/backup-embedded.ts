@@ -69,11 +69,15 @@ export async function backUpCluster(
   try {
     // By default, a session has only the rights of the merchant role.
     await client.query('set role none')
+    const secret = join(dataDir, secretName)
+    if (withSecret && !(await copyFile(copy, secret, secretName)))
+      throw new Error(`${secret} is missing: a backup without the master secret is worthless.`)
     const epoch = await epochOf(client)
     const start = await beginBackup(client)
     say('Copying the data folder ...')
     const found = await makeTree(copy, source, clusterName)
-    await forEachFile(found, ([from, path]) => copyFile(copy, from, path))
+    // A missing file belongs to a table that was dropped meanwhile; the write-ahead log records the drop.
+    await forEachFile(found, async ([from, path]) => void (await copyFile(copy, from, path)))
     const stop = await client.query<{ label: string; last: string; major: number }>(
       `SELECT s.labelfile AS label, pg_walfile_name(s.lsn) AS last,
          current_setting('server_version_num')::int / 10000 AS major
@@ -85,7 +89,6 @@ export async function backUpCluster(
     await writeFile(join(target, 'backup_label'), end.label, { mode: 0o600, flush: true })
     const label = `${clusterName}/backup_label`
     copy.files.push({ path: label, ...(await hashOf(join(folder, label))) })
-    if (withSecret) await copyFile(copy, join(dataDir, secretName), secretName)
     const manifest: Manifest = {
       format: 1,
       kind: 'cluster',
@@ -153,15 +156,18 @@ async function copyLog(copy: Copy, source: string, first: string, last: string):
   const names = (await readdir(wal)).filter(
     (name) => (/^[0-9A-F]{24}$/.test(name) && name >= first && name <= last) || name.endsWith('.history'),
   )
-  if (!names.includes(first) || !names.includes(last))
-    throw new Error('PostgreSQL has removed log files that the backup needs: take another backup.')
-  for (const name of names) await copyFile(copy, join(wal, name), `${clusterName}/pg_wal/${name}`)
+  const removed = 'PostgreSQL has removed log files that the backup needs: take another backup.'
+  if (!names.includes(first) || !names.includes(last)) throw new Error(removed)
+  for (const name of names) {
+    if (!(await copyFile(copy, join(wal, name), `${clusterName}/pg_wal/${name}`))) throw new Error(removed)
+  }
 }
 
-async function copyFile(copy: Copy, from: string, path: string): Promise<void> {
+/** @returns false where the file is missing */
+async function copyFile(copy: Copy, from: string, path: string): Promise<boolean> {
   const written = await copyHashed(from, join(copy.folder, path), copy.durable)
-  // A missing file belonged to a table that was dropped meanwhile; the write-ahead log records the drop.
   if (written) copy.files.push({ path, ...written })
+  return written !== null
 }
 
 /**

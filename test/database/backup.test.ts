@@ -83,6 +83,10 @@ test('a backup that was broken off, or changed, is refused, and nothing is touch
   const { dataDir, folder, server } = await openHome()
   await migrate(server.connection())
   const options = { dataDir, folder, withSecret: true, durable: false, say }
+  await rename(join(dataDir, 'secret.key'), join(dataDir, 'secret.away'))
+  const lacking = backUpCluster(server.connection(), { ...options, folder: `${folder}-lacking` })
+  await expect(lacking).rejects.toThrow(/secret\.key is missing/)
+  await rename(join(dataDir, 'secret.away'), join(dataDir, 'secret.key'))
   await backUpCluster(server.connection(), options)
   await server.stop()
   await expect(backUpCluster(server.connection(), options)).rejects.toThrow(/is not empty/)
