@@ -41,6 +41,7 @@ const longOnly = [
   'spec/payment-link-races',
   'spec/restore-identities',
   'spec/secrets',
+  'spec/steady-lives',
   'terminal/administration',
   'terminal/bench',
   'terminal/bulk-crash',
@@ -58,6 +59,7 @@ const longOnly = [
  * alone. `npm run test:fast` leaves them out.
  */
 const longest = [
+  'spec/steady-lives',
   'crash/crash',
   'crash/plants-types',
   'database/backup',

@@ -57,17 +57,24 @@ export async function chainAuditLog(pool: Pool, key: KeyObject, most = auditChai
   })
   if (waiting.rowCount === 0) return false
   return transact({ pool }, async (tx) => {
-    const turn = await tx.query<{ free: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS free', [
-      locks.auditChain,
-    ])
+    const turn = await tx.query<{ free: boolean }>(
+      `SELECT pg_try_advisory_xact_lock($1) AS free, set_config('enable_sort', 'off', true)`,
+      [locks.auditChain],
+    )
     if (!turn.rows[0]?.free) return false
-    // This statement starts after the lock was taken, so it sees the links that others made before.
+    // This statement starts after the lock was taken, so it sees the links that others made before. Without
+    // sorting, only the primary key gives the order of an entry's look-up, also where the table looked empty.
     const { rows } = await tx.query<ChainedEntry & { headPosition: bigint | null; headHash: Buffer | null }>({
       name: 'entries_to_chain',
       text: `SELECT ${entryColumns}, h.position AS "headPosition", h.hash AS "headHash"
         FROM (SELECT * FROM audit_unchained ORDER BY merchant_id, entry_id LIMIT $1) AS u
-        JOIN audit_entry e ON e.merchant_id = u.merchant_id AND e.id = u.entry_id
-        LEFT JOIN audit_head h ON h.merchant_id = u.merchant_id ORDER BY u.merchant_id, u.entry_id`,
+        JOIN LATERAL (
+          SELECT * FROM audit_entry e
+          WHERE (e.merchant_id, e.id) BETWEEN (u.merchant_id, u.entry_id) AND (u.merchant_id, u.entry_id)
+          ORDER BY e.merchant_id, e.id LIMIT 1
+        ) e ON true
+        LEFT JOIN LATERAL (SELECT * FROM audit_head h WHERE h.merchant_id = u.merchant_id LIMIT 1) h ON true
+        ORDER BY u.merchant_id, u.entry_id`,
       values: [most],
     })
     const heads = new Map<number, Link>()

@@ -18,7 +18,7 @@ BEGIN
     SELECT merchant_id, count(*) FROM fresh GROUP BY merchant_id ORDER BY merchant_id
     ON CONFLICT (merchant_id) DO UPDATE SET position = h.position + excluded.position
     RETURNING h.merchant_id, h.position
-  ), numbered AS (
+  ), numbered AS MATERIALIZED (
     SELECT id, max(last_position) OVER (PARTITION BY merchant_id)
       - count(id) OVER (PARTITION BY merchant_id ORDER BY id DESC ROWS UNBOUNDED PRECEDING) + 1 AS position
     FROM (
@@ -26,7 +26,9 @@ BEGIN
       UNION ALL SELECT NULL, merchant_id, position FROM head
     ) AS either
   ), positioned AS (
-    UPDATE event e SET position = numbered.position FROM numbered WHERE e.id = numbered.id
+    -- The ids as an array leave no other way than the index, also where the table looked empty.
+    UPDATE event e SET position = numbered.position FROM numbered
+    WHERE e.id = ANY (ARRAY(SELECT f.id FROM fresh f)) AND e.id = numbered.id
     RETURNING e.merchant_id
   )
   SELECT array_agg(DISTINCT merchant_id), array_agg(merchant_id), count(*) INTO merchants, each,

@@ -1,5 +1,6 @@
 -- Reads requests that were claimed in this transaction, each with its subject and the times that a decision
--- needs. Each row is found through an index in any plan, also on a new database without statistics.
+-- needs. Each row is found by its id alone, and its merchant is compared after that: otherwise a plan that
+-- was made for an empty table may read all rows of the merchant.
 CREATE OR REPLACE FUNCTION claimed_requests(ids bigint[], fence_ms bigint) RETURNS TABLE (
   id bigint, merchant_id int, subject text, subject_id bigint, provider provider, kind operator_request_kind,
   amount bigint, phone text, handle jsonb, state operator_request_state, attempt smallint,
@@ -27,16 +28,16 @@ LANGUAGE sql STABLE AS $$
   FROM unnest(ids) AS i (id)
   JOIN LATERAL (SELECT r.* FROM operator_request r WHERE r.id = i.id LIMIT 1) r ON true
   LEFT JOIN LATERAL (
-    SELECT t.* FROM transaction t WHERE t.id = r.transaction_id AND t.merchant_id = r.merchant_id LIMIT 1
-  ) t ON true
+    SELECT t.* FROM transaction t WHERE t.id = r.transaction_id LIMIT 1
+  ) t ON t.merchant_id = r.merchant_id
   LEFT JOIN LATERAL (
-    SELECT p.* FROM payout p WHERE p.id = r.payout_id AND p.merchant_id = r.merchant_id LIMIT 1
-  ) p ON true
+    SELECT p.* FROM payout p WHERE p.id = r.payout_id LIMIT 1
+  ) p ON p.merchant_id = r.merchant_id
   LEFT JOIN LATERAL (
     SELECT b.*, g.cancel_requested_at IS NOT NULL AS cancel_requested
     FROM batch_recipient b JOIN batch g ON g.id = b.batch_id
-    WHERE b.id = r.recipient_id AND b.merchant_id = r.merchant_id LIMIT 1
-  ) b ON true
+    WHERE b.id = r.recipient_id LIMIT 1
+  ) b ON b.merchant_id = r.merchant_id
   CROSS JOIN LATERAL (SELECT coalesce(t.settled_at, p.settled_at, b.settled_at) AS settled_at) s
 $$;
 

@@ -78,7 +78,7 @@ BEGIN
         ELSE date_trunc('milliseconds', service_now()) END,
       query_after = CASE WHEN a.claims THEN now() + pause_ms * interval '1 millisecond' ELSE query_after END,
       check_count = check_count + a.claims::int
-    FROM alert a WHERE r.id = a.id RETURNING a.n, a.claims
+    FROM alert a WHERE r.id = ANY (locked) AND r.id = a.id RETURNING a.n, a.claims
   )
   SELECT array_agg(d.n) FILTER (WHERE d.claims) INTO claims FROM due d;
 

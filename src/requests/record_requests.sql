@@ -12,11 +12,16 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   mine bigint[];
+  -- The transactions that get the address of a payment page.
+  paying bigint[];
 BEGIN
   -- Locks rows in the same order as settling does, the transaction before its request: no deadlock.
-  PERFORM FROM unnest(ids, payment_urls) AS n (id, payment_url)
-    JOIN operator_request r ON r.id = n.id JOIN transaction t ON t.id = r.transaction_id
-  WHERE n.payment_url IS NOT NULL ORDER BY t.id FOR UPDATE OF t;
+  paying := ARRAY(SELECT r.transaction_id FROM unnest(ids, payment_urls) AS n (id, payment_url)
+    JOIN LATERAL (SELECT r.transaction_id FROM operator_request r WHERE r.id = n.id LIMIT 1) r ON true
+    WHERE n.payment_url IS NOT NULL);
+  IF paying <> '{}' THEN
+    PERFORM FROM transaction t WHERE t.id = ANY (paying) ORDER BY t.id FOR UPDATE;
+  END IF;
   IF waits THEN
     mine := ARRAY(SELECT r.id FROM operator_request r WHERE r.id = ANY (ids) FOR NO KEY UPDATE);
   ELSE
@@ -51,7 +56,8 @@ BEGIN
     RETURNING r.transaction_id, n.payment_url
   )
   UPDATE transaction t SET payment_url = recorded.payment_url
-  FROM recorded WHERE t.id = recorded.transaction_id AND recorded.payment_url IS NOT NULL;
+  FROM recorded
+  WHERE t.id = ANY (paying) AND t.id = recorded.transaction_id AND recorded.payment_url IS NOT NULL;
   RETURN mine;
 END $$;
 

@@ -1,6 +1,7 @@
 import type { Recording } from '../../audit/audit-log.ts'
 import type { AccountCaller } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import { singleFlight } from '../../shared/single-flight.ts'
 import { failureOf, failureReasons } from '../../operators/failure-reasons.ts'
 import type { Operator } from '../../operators/registry.ts'
@@ -70,21 +71,32 @@ export type Existing = Initiation & {
   refundOfId: bigint | null
 }
 
+const transactionByReference = sqlFunction('transaction_by_reference', {
+  takes: { named: 'text', merchant: 'int' },
+  gives: {
+    transactionId: 'bigint',
+    reference: 'text',
+    amount: 'bigint',
+    paymentMethod: 'provider',
+    status: sqlType<TransactionStatus>('transaction_status'),
+    paymentUrl: 'text?',
+    failureReason: 'text?',
+    failureMessage: 'text?',
+    initiatedAt: 'timestamptz',
+    phone: 'text',
+    type: sqlType<Existing['type']>('transaction_type'),
+    refundOfId: 'bigint?',
+  },
+})
+
 /** Finds the merchant's transaction with a reference. */
 export async function findExisting(
   ctx: Context,
   { reference, merchantId }: Pick<InitiationItem, 'reference' | 'merchantId'>,
 ): Promise<Existing | undefined> {
-  const { rows } = await ctx.database.merchantPool.query<Existing>({
-    name: 'existing_transaction',
-    text: `SELECT id AS "transactionId", reference, amount, payment_method AS "paymentMethod", status,
-        payment_url AS "paymentUrl", failure_reason AS "failureReason", failure_message AS "failureMessage",
-        created_at AS "initiatedAt", customer_phone AS phone, transaction_type AS type,
-        refund_of_id AS "refundOfId"
-      FROM transaction WHERE reference = $1 AND merchant_id = $2`,
-    values: [reference, merchantId],
-  })
-  return rows[0]
+  const given = { named: reference, merchant: merchantId }
+  const [existing] = await transactionByReference(ctx.database.merchantPool, given)
+  return existing
 }
 
 /**

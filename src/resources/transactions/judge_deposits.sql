@@ -47,9 +47,9 @@ BEGIN
         SELECT coalesce(sum(CASE WHEN r.status = 'success' THEN r.settled_amount
           WHEN r.status IN ('pending', 'processing') THEN r.amount END), 0)
         FROM transaction r WHERE r.refund_of_id = t.id) AS remaining
-      FROM transaction t
-      WHERE t.id = i.refund_of_id AND t.merchant_id = i.merchant_id AND t.transaction_type = 'pay'
-        AND t.status = 'success'
+      -- `OFFSET 0` keeps the other conditions away from the search: only the id can find the row.
+      FROM (SELECT o.* FROM transaction o WHERE o.id = i.refund_of_id OFFSET 0) AS t
+      WHERE t.merchant_id = i.merchant_id AND t.transaction_type = 'pay' AND t.status = 'success'
       LIMIT 1
     ) AS original ON true
     LEFT JOIN LATERAL (
