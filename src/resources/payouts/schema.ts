@@ -138,7 +138,7 @@ builder.queryFields((t) => ({
     },
     resolve: (query, _root, { id, reference }, ctx) => {
       if ((id == null) === (reference == null)) {
-        throw invalidInput([{ field: 'id', message: 'must be given, or the reference, but not both' }])
+        throw invalidInput([{ field: 'id', message: 'or `reference` must be given, but not both' }])
       }
       const where = id == null ? payoutsWhere(ctx, { reference }) : { id: readId('Payout', id), ...mine(ctx) }
       return ctx.database.prisma.payout.findFirst({ ...query, where })

@@ -204,7 +204,7 @@ builder.queryFields((t) => ({
     resolve: (query, _root, { databaseId, reference }, ctx) => {
       if ((databaseId == null) === (reference == null)) {
         throw invalidInput([
-          { field: 'databaseId', message: 'must be given, or the reference, but not both' },
+          { field: 'databaseId', message: 'or `reference` must be given, but not both' },
         ])
       }
       const where =
