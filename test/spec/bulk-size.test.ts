@@ -25,7 +25,7 @@ const total = most * 1_000 + ((most - 1) * most) / 2
 const tooMany = (left: number) => [
   {
     field: 'recipients',
-    message: `has too many entries: a batch may have ${most} recipients, and this one has room for ${left}`,
+    message: `has too many entries: a batch has ${most} at most, and this one has room for ${left}`,
   },
 ]
 

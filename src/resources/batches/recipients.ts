@@ -104,7 +104,7 @@ export async function findOperators(
 /** Returns the error for a call with more recipients than the batch has room for. */
 export function tooMany(left: number) {
   const most = limits.batchRecipientsMax
-  const message = `has too many entries: a batch may have ${most} recipients, and this one has room for ${left}`
+  const message = `has too many entries: a batch has ${most} at most, and this one has room for ${left}`
   return refuse([{ field: 'recipients', message }])
 }
 

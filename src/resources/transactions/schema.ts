@@ -203,9 +203,7 @@ builder.queryFields((t) => ({
     },
     resolve: (query, _root, { databaseId, reference }, ctx) => {
       if ((databaseId == null) === (reference == null)) {
-        throw invalidInput([
-          { field: 'databaseId', message: 'or `reference` must be given, but not both' },
-        ])
+        throw invalidInput([{ field: 'databaseId', message: 'or `reference` must be given, but not both' }])
       }
       const where =
         databaseId == null ? transactionsWhere(ctx, { reference }) : { id: databaseId, ...mine(ctx) }

@@ -49,8 +49,8 @@ const Webhook = builder.prismaNode('WebhookEndpoint', {
     }),
     failureCount: t.exposeInt('failureCount', {
       description:
-        'Number of failed attempts in a row, counted anew when the endpoint is enabled or gets another address. ' +
-        'By default the endpoint is disabled at 20.',
+        'Number of failed attempts in a row, counted anew when the endpoint is enabled or gets another ' +
+        'address. By default the endpoint is disabled at 20.',
     }),
     disabledAt: t.expose('disabledAt', {
       type: 'DateTime',
