@@ -25,7 +25,8 @@ const seeds = 4
 const cycles = 10
 
 test(`no franc is lost or made in ${seeds * cycles} kills of the service and of its database`, async () => {
-  const said = await crash('--seeds', `${seeds}`, '--cycles', `${cycles}`, '--parallel', '4')
+  const seed = process.env.CRASH_SEED === undefined ? [] : ['--seed', process.env.CRASH_SEED]
+  const said = await crash('--seeds', `${seeds}`, '--cycles', `${cycles}`, '--parallel', '4', ...seed)
   const violated = said.match(/^ +VIOLATED: .*|^seed \d+: [1-9]\d* violations/gm) ?? []
   // A report shows only the first line of a failure.
   if (violated.length > 0) throw new Error(violated.join('; '))

@@ -7,6 +7,7 @@ import { limits } from '../../src/shared/limits.ts'
 import { eventually } from '../kit/eventually.ts'
 import { makeMember, type TestMember } from '../kit/members.ts'
 import { strength } from '../kit/strength.ts'
+import { seed } from '../simulation/seed.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 /** A request as it goes onto the wire. */
@@ -169,7 +170,7 @@ export async function sendInputs(
     expect(stands).toEqual(said)
   })
   for (let round = 0; round < roundsMax && accepted <= reached; round += 1)
-    await fc.assert(property, { numRuns: Math.ceil(runs / salvo) })
+    await fc.assert(property, { numRuns: Math.ceil(runs / salvo), seed: seed + round })
   return accepted
 }
 
