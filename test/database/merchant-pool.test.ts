@@ -269,6 +269,7 @@ describe('the wall', () => {
       'transaction_at()',
       'transaction_block: SELECT',
       'transaction_block_count: SELECT',
+      'transaction_by_reference()',
       'transaction_count: SELECT',
       'transaction_count_change: SELECT',
       'transaction_of_kind_at()',
