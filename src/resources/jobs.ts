@@ -27,22 +27,22 @@ import { compactCounts, countChangesMax } from './transactions/list.ts'
 import { deliverDue } from './webhooks/deliver.ts'
 import { enqueueDueEndpoints, sweepWebhooks, webhooksDueMax, webhookSweepMax } from './webhooks/due.ts'
 
-/** The pauses between two runs of these jobs. Tests shorten them. */
+/** The pauses between two runs of each job, in ms. Tests shorten them. */
 export const jobBounds = {
-  /** The job looks for the due requests of one operator. A callback does not wait for it. */
+  /** The job that asks one operator about its due requests. A callback is checked without this pause. */
   resolveEveryMs: 500,
-  /** The job looks for due payouts and recipients. */
+  /** The job that looks for due payouts and recipients. */
   payoutsDueEveryMs: 1_000,
-  /** The job requeues the jobs of processes that ended. */
+  /** The job that requeues the jobs of processes that ended. */
   recoverEveryMs: 1_000,
-  /** The job proves what is new in the books (see docs/design/ledger.md#proof). */
+  /** The jobs that prove new entries of the books, and watch how old the last proof is. */
   auditEveryMs: 60_000,
 }
 
-/** The time for which one run of the proof of all books takes slices. */
+/** The time, in ms, for which one run of the job that proves all books begins new slices. */
 export const auditSliceTurnMs = 200
 
-/** The pause between two runs that prove slices of all books. */
+/** The pause, in ms, between two runs of the job that proves all books. */
 export const auditSliceEveryMs = 2_000
 
 const sweepLinkSlots = sqlFunction('sweep_link_slots', { takes: { most: 'int' }, gives: 'int' })
@@ -50,7 +50,7 @@ const sweepLinkSlots = sqlFunction('sweep_link_slots', { takes: { most: 'int' },
 /** The reason why these jobs bypass row-level security. */
 const reason = 'jobs work for all merchants'
 
-/** How often a node records what it has seen in the database, so that it notices a restore. */
+/** How often a node checks whether the database was restored. */
 const databaseLookEveryMs = 1_000
 
 /** How often idempotency keys that are too old are deleted. */
@@ -64,7 +64,7 @@ const auditChainEveryMs = 2_000
  */
 const auditHeadsEveryMs = 3_600_000
 
-/** How often changes of the numbers of transactions are added to the stored counts. */
+/** How often the recorded changes are added to the counts of transactions. */
 const countsCompactMs = 1_000
 
 /** How often exchanges with operators and their callbacks that are too old are deleted. */
@@ -225,7 +225,7 @@ function auditLogJobs(services: Services): readonly Job[] {
 }
 
 /**
- * Makes the run of a job that takes at most `max` rows at once; see `openPieces`.
+ * Makes the run of a job that takes at most `max` rows at once, and fewer while the database is slow.
  * @param work returns whether there is more to do
  */
 function inPieces(max: number, work: (rows: number) => Promise<boolean>): () => Promise<boolean> {

@@ -13,9 +13,9 @@ import type { RequestServices } from '../requests/subjects.ts'
  * Status, ledger entry, event and the end of the operator request are one commit; a repetition changes
  * nothing.
  *
- * Choice: when the disbursement was a refund, the refunded collection keeps its status, even `reversed`. The
- * function logs an error for the people who run the service: the payer no longer has the money, and a person
- * must decide whether to pay the refund again.
+ * Choice: if the disbursement was a refund, the refunded collection keeps its status, even if that is
+ * `reversed`. The function logs an error for the people who run the service: the payer no longer has the
+ * money, and a person must decide whether to pay the refund again.
  */
 export async function reverseDisbursement(
   services: RequestServices,

@@ -16,7 +16,7 @@ interface Settlement<Status> {
   status: Status
 }
 
-/** One payment out and its outcome, in the form that the function of its kind takes. */
+/** One payment out with its outcome: the arguments of the SQL function that settles payments of its kind. */
 type Ended<Status> = { id: bigint; toStatus: Status } & ArgumentsOf<typeof outcomeTypes>
 
 type Settle<Status> = (

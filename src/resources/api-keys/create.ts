@@ -14,7 +14,7 @@ import { limits } from '../../shared/limits.ts'
 import { asIssuer, checkGrants } from './issue.ts'
 import { recordAccess } from '../../identity/record-access.ts'
 
-/** The longest life of an API key: ten years. Choice. */
+/** The longest life of an API key: ten years of 366 days. Choice. */
 const apiKeyLifetimeMaxMs = 10 * 366 * 24 * 3_600_000
 const apiKeyNameLengthMax = 100
 

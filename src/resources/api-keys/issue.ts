@@ -9,7 +9,7 @@ import { locks } from '../../database/locks.ts'
 
 /** The caller that creates or changes an API key, as the database knows it at this moment. */
 export interface Issuer {
-  /** The expiry of the calling API key: no key that it issues expires later; null for a person. */
+  /** The expiry of the calling API key: a key that it issues expires no later. Null: person, or no expiry. */
   expiresAt: Date | null
   /** The member who signed in, or the member that received the calling key; null where unknown. */
   memberId: number | null

@@ -8,10 +8,9 @@ import { asIssuer, checkGrants, type Issuer } from './issue.ts'
 import { recordAccess } from '../../identity/record-access.ts'
 
 /**
- * Replaces both halves of an API key. The old pair and every token made from it become invalid at once for
- * payments, and within a second for all other requests, on every node. The event log gets `api_key_created`
- * and `security_alert`. The caller must hold every scope of the key, because the caller receives the new
- * secret.
+ * Replaces both halves of an API key. From this moment the old pair and its tokens can move no money, and
+ * within a second they can do nothing at all, on any node. The event log gets `api_key_created` and
+ * `security_alert`. The caller must hold every scope of the key, because the caller receives the new secret.
  * @throws DomainError NOT_FOUND where the key is revoked, expired or unknown, FORBIDDEN, UNAUTHENTICATED
  * @see docs/design/rules.md#sign-in-and-tokens
  */

@@ -73,7 +73,7 @@ async function readVerdicts(ctx: Context, all: readonly Named[]): Promise<Approv
 
 const approvers = Object.entries(roles).flatMap(([role, { approves }]) => (approves ? [role] : []))
 
-/** Returns the moment after which members who joined or got a higher role are not yet approvers. */
+/** Returns the moment 24 hours ago: a member who joined or got a higher role after it cannot approve yet. */
 function approverSinceMax(ctx: Context): Date {
   return new Date(ctx.clock.now().getTime() - approverWaitMs)
 }

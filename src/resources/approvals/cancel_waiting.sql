@@ -1,4 +1,4 @@
--- Cancels an item that a member rejected. `why` is added to its event. The caller has locked its row.
+-- Cancels an item that a member rejected. `why` is added to its event. The caller has locked the item.
 CREATE OR REPLACE FUNCTION cancel_waiting(item approvable, why jsonb) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -24,10 +24,10 @@ const rejectInput = z.object({ reason: text({ min: 1, max: rejectionReasonLength
  * role approves, and it was not raised in the last 24 hours.
  * @param digest the digest of the item that the caller was shown
  * @returns the id of the item
- * @throws DomainError FORBIDDEN (an API key; a role that does not approve; a member who made the item, added
- *   recipients to it or received the API key that did; every member, where no known member received that key;
- *   a member who joined or got a higher role within 24 hours), INVALID_INPUT, NOT_FOUND, STATE_CONFLICT
- *   (another digest, no longer waiting, approved before by the same member)
+ * @throws DomainError FORBIDDEN (an API key; a role that does not approve; a member who made the item or
+ *   added recipients to it, also by an API key that the member received; every member, if it is not known
+ *   who received that key; a member who joined or got a higher role within 24 hours), INVALID_INPUT,
+ *   NOT_FOUND, STATE_CONFLICT (another digest, no longer waiting, approved before by the same member)
  * @see docs/design/rules.md#approvals
  */
 export async function approve(

@@ -1,5 +1,5 @@
--- Refuses a move of an approval that its lifecycle does not have (`lifecycle_move`). One exception: the draft
--- of a batch that begins to wait goes from `not_required` to `pending`.
+-- Refuses a change of the state of an approval that the table `lifecycle_move` does not list. One exception:
+-- when the draft of a batch begins to wait, its approval goes from `not_required` to `pending`.
 CREATE OR REPLACE FUNCTION guard_approval_moves() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF (OLD.approval, NEW.approval, OLD.status::text) = ('not_required', 'pending', 'draft')

@@ -1,5 +1,5 @@
--- Releases an item that has all its approvals, and enqueues the jobs that are due with it. The caller has
--- locked its row.
+-- Releases an item that has all its approvals: a payment that is due is sent, a change of the settings takes
+-- effect. The caller has locked the item.
 CREATE OR REPLACE FUNCTION release_waiting(item approvable, at timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -2,7 +2,7 @@ import { actorOf } from '../../identity/actor.ts'
 import type { Scope } from '../../identity/scopes.ts'
 import type { Context } from '../../context.ts'
 
-/** The kinds of item that may wait for an approval. Items that expire at the same time are in this order. */
+/** The kinds of item that may wait for an approval, in the order in which lists sort equal expiry times. */
 export const subjects = ['payout', 'batch', 'settings', 'deposit'] as const
 export type ApprovalSubjectKind = (typeof subjects)[number]
 

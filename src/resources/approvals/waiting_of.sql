@@ -1,7 +1,7 @@
 -- Locks and reads an item that may wait for an approval: a `payout`, a `batch`, a `deposit` or a change of
 -- the `settings`. `item`: its fields for the approval. `data`: the data of its events. `is_same`: true if the
--- item still is what its digest says, so that members approve what they saw; false also for a refund of a
--- collection that is no longer paid.
+-- item is still as when its digest was made, so that members approve what they saw. It is also false for a
+-- refund of a collection that is no longer paid, and for a change of settings that were changed since.
 CREATE OR REPLACE FUNCTION waiting_of(
   subject text, merchant int, id bigint, OUT item approvable, OUT data jsonb, OUT is_same boolean
 ) LANGUAGE plpgsql AS $$

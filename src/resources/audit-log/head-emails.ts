@@ -6,7 +6,7 @@ import { writeEmail } from '../team/emails.ts'
 import { locks } from '../../database/locks.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
-/** Selects the merchants whose e-mail is due, and records that it is written; see the SQL file. */
+/** Selects the merchants whose e-mail is due, and records the day of this e-mail. */
 const takeDue = sqlFunction('take_due_audit_emails', {
   takes: { most: 'int' },
   gives: {

@@ -1,6 +1,6 @@
--- Takes at most `most` merchants whose audit log grew since their last e-mail, if this e-mail was written on
--- an earlier day, and records the position up to which each merchant is informed. A merchant that never got
--- an e-mail gets none today: only the day is recorded (`is_first`).
+-- Takes at most `most` merchants whose last e-mail is of an earlier day and whose audit log has grown since,
+-- and records the day and the position that the new e-mail reports. A merchant that is taken for the first
+-- time gets no e-mail today: only the day is recorded (`is_first`).
 -- @returns the head of each log, and the receivers of the e-mail
 CREATE OR REPLACE FUNCTION take_due_audit_emails(most int) RETURNS TABLE (
   merchant_id int, "position" bigint, hash bytea, proof bytea, is_first boolean, merchant text, locale locale,

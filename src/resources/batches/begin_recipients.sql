@@ -34,8 +34,8 @@ BEGIN
   PERFORM pg_advisory_xact_lock_shared(72707373, id) FROM (SELECT id FROM unnest(merchants) AS id
     ORDER BY id) AS merchant;
   PERFORM FROM batch b WHERE b.id = ANY (batches) ORDER BY b.id FOR UPDATE;
-  -- Another process sent a request again while this one waited for the locks: that call takes a slot of its
-  -- batch. Take no recipients now; the next run counts it.
+  -- If another process sent a request again while this one waited for the locks, that call takes a slot of
+  -- its batch. Then take no recipients now: the next run counts that call.
   IF (SELECT count(*) FROM recipient_calls(fence_ms, call_ms, own) AS c WHERE c.batch_id = ANY (batches)) >
     (SELECT count(*) FROM unnest(others.batches) AS o (batch_id) WHERE o.batch_id = ANY (batches))
       THEN RETURN; END IF;

@@ -6,11 +6,11 @@ import { transact } from '../../database/transact.ts'
 
 /**
  * Cancels the unsent recipients of all open batches of a deactivated merchant, drafts included. Money that
- * was reserved for them is available again. A payment that an operator already has ends as the operator says,
- * and the batch ends with the last of them. The function does nothing for a merchant that is active or does
+ * was reserved for them is available again. Payments that operators already have end as the operators say; a
+ * batch ends with the last of its payments. The function does nothing for a merchant that is active or does
  * not exist.
  *
- * Choice: a person of the platform runs this command, as with payouts. No payment of the merchant begins
+ * Choice: a person of the platform runs this command, as for payouts. No payment of the merchant begins
  * meanwhile, because the merchant is not active.
  * @returns the number of batches whose cancellation this call began
  */

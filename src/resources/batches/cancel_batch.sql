@@ -1,7 +1,7 @@
--- Cancels the unsent recipients of a batch, for every kind of caller. Their reserved money is available
--- again, by one ledger entry. Payments that operators already have end as the operators say, and the batch
--- ends with the last of them. `credential`: checked where it is not null. @returns `moved`: true if this call
--- began the cancellation; null where the credential is not valid
+-- Cancels the unsent recipients of a batch. One ledger entry makes their reserved money available again.
+-- Payments that operators already have end as the operators say, and the batch ends with the last of them.
+-- `credential` is checked where it is not null. @returns `moved`: true if this call began the cancellation;
+-- null where the credential is not valid
 CREATE OR REPLACE FUNCTION cancel_batch(
   merchant int, batch int, becomes approval_status DEFAULT NULL, why jsonb DEFAULT '{}', credential int
     DEFAULT NULL,

@@ -17,8 +17,8 @@ type Paid = readonly { account: string }[]
 /**
  * Returns a warning for each recipient in the call whose account is already used: by an earlier recipient in
  * the same call, or by a recipient who was in the batch before. At most 100 warnings.
- * @param counts for each account that occurs more than once in the batch, the number of its recipients, the
- *   recipients of this call included. Omit `counts` for a new batch, which has no earlier recipients.
+ * @param counts the number of recipients of each account that the batch has more than once, including
+ *   those of this call. Omit `counts` for a new batch, which has no earlier recipients.
  */
 export function warnOfDuplicates(call: Paid, counts?: ReadonlyMap<string, number>): FieldProblem[] {
   const indexes = Map.groupBy(call.keys(), (index) => call[index]?.account)

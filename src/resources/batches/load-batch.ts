@@ -4,8 +4,8 @@ import { type Context, loader } from '../../context.ts'
 import { noSuchBatch } from './create.ts'
 
 /**
- * Loads a batch of the merchant with the selection of a Prisma query. Loads of one operation at the same time
- * with equal queries share one statement.
+ * Loads a batch of the merchant with the selection of a Prisma query. If one operation loads several batches
+ * at the same time with equal queries, one statement reads them all.
  */
 export function loadBatch(ctx: Context, query: object, id: number): Promise<Batch> {
   return loader<number, Batch>(ctx, `batch ${nameOf(query)}`, async (ids) => {

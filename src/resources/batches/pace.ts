@@ -5,7 +5,7 @@ interface Pace {
   open: number
   /** The share of recipients that have ended, in percent: 0 to 100. */
   percentage: number
-  /** Recipients paid or failed per second; null while there is none. */
+  /** Recipients paid or failed per second; null before the first one, or where the moment is not known. */
   rate: number | null
   estimatedEnd: Date | null
 }

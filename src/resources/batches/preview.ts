@@ -24,7 +24,7 @@ export interface BatchChange {
   id: number | null
   /** Accepted input that may be a mistake. */
   warnings?: readonly FieldProblem[]
-  /** The result of a dry run; absent otherwise. */
+  /** The preview, if the call was a dry run. */
   forecast?: BatchPreview
 }
 

@@ -120,7 +120,7 @@ type Outcome =
   | 'halted'
   | 'short'
 
-/** Starts a draft; see process_batch.sql. */
+/** Reserves the money of a draft, and starts the batch or lets it wait for approvals. */
 export const processDraft = sqlFunction('process_batch', {
   takes: {
     merchant: 'int',

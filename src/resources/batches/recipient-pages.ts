@@ -33,8 +33,8 @@ export interface RecipientsOfBatch {
 }
 
 /**
- * Returns readers for a page of the recipients of a batch, newest first, and for their number. The same page
- * of several batches in one operation shares one statement.
+ * Returns readers for a page of the recipients of a batch, newest first, and for their number. If one
+ * operation reads the same page of several batches, one statement reads them all.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export function pageOfRecipients(ctx: Context, batch: Counted, raw: RecipientsPage): RecipientsOfBatch {
@@ -94,7 +94,7 @@ function loaderOf<T>(ctx: Context, kind: string, options: PageOptions, read: Rea
   return loader<number, T>(ctx, name, (batchIds) => read(ctx, batchIds, options))
 }
 
-/** The arguments that select batches and filter their recipients: see `requestsOf`. */
+/** The types of the arguments that select batches and filter their recipients. */
 const filterTypes = {
   merchant: 'int',
   batches: 'int[]',

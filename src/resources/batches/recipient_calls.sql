@@ -1,7 +1,7 @@
 -- Returns the calls for recipients that may be running, without the requests in `own`. A call counts as
 -- running for `call_ms` after it was sent, even if its process has ended, because the operator continues with
--- it. Without sorting, only the index of calls under way gives the order, so that no plan reads the requests
--- of all recipients.
+-- it. Because sorting is off, only the index of calls under way gives the order: no plan then reads the
+-- requests of all recipients.
 CREATE OR REPLACE FUNCTION recipient_calls(fence_ms bigint, call_ms bigint, own bigint[])
 RETURNS TABLE (batch_id int, operator provider) LANGUAGE sql STABLE SET enable_sort = off AS $$
   SELECT r.batch_id, q.provider

@@ -21,7 +21,7 @@ LANGUAGE sql STABLE AS $$
         SELECT count(*)::int AS n FROM unnest(busy_batches) AS u (id) WHERE u.id = b.id
       ) AS going
       CROSS JOIN LATERAL (
-        -- The operators for which the batch has unsent recipients; each gets an equal share.
+        -- The open operators for which the batch has unsent recipients; they share `batch_max` equally.
         SELECT o.operator, o.room, batch_max / (count(*) OVER ())::int - (
             SELECT count(*) FROM unnest(busy_batches, busy_operators) AS u (id, operator)
             WHERE u.id = b.id AND u.operator = o.operator)::int AS share

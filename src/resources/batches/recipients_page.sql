@@ -1,6 +1,5 @@
--- Returns a page of the recipients of a batch between two ids, newest first; or oldest first for a page that
--- is read backwards (`back`). The form of the queries and these settings leave the planner no other index
--- than that of the batch, in its order.
+-- Returns a page of the recipients of a batch between two ids, newest first; oldest first if `back` is true.
+-- Because sorting and bitmap scans are off, the planner reads the index on (batch_id, id) in its order.
 CREATE OR REPLACE FUNCTION recipients_page(
   merchant int, batch int, status recipient_status, method provider, account text, name text, above bigint,
   below bigint, back boolean, take int, skip int

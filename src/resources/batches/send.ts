@@ -9,15 +9,15 @@ import { sendBegun, sendDeadline } from '../../requests/send.ts'
 /** The number of recipients that one process sends to one operator at the same time. */
 const recipientsInFlightMax = 32
 
-/** The number of requests without a recorded outcome above which no further recipients are sent. */
+/** While more requests than this have no recorded outcome, no further recipients are sent. */
 const recipientsPendingMax = 512
 
 /**
  * Sends the recipients of all processing batches: at most `limits.batchInFlightMax` of one batch and
  * `recipientsInFlightMax` of one operator at the same time. Merchants take turns. One process at a time runs
- * this, so that the bounds hold for all processes together. Recipients of an operator that is down stay
- * `pending`. If this process dies, the requests that it began are checked with the operator
- * (`requests/check.ts`) and, if necessary, sent again under the same identity.
+ * this function, so that the bounds hold for all processes together. Recipients of an operator that is down
+ * stay `pending`. If this process dies, another one asks the operators about the requests that it began
+ * (`requests/check.ts`) and, if necessary, sends them again under the same identity.
  */
 export function sendDueRecipients(services: Services): Promise<void> {
   return services.drains.batches.run(bulkQueue, (run) => {

@@ -1,4 +1,4 @@
--- Applies outcomes to recipients that were sent, each once; see `settle_payouts`.
+-- Settles recipients by the rules of `settle_payouts`: a recipient that was sent ends only here, and once.
 CREATE OR REPLACE FUNCTION settle_recipients(
   recipient_ids bigint[], to_statuses recipient_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],

@@ -84,7 +84,7 @@ const changeBeneficiary = sqlFunction('update_beneficiary', {
 })
 
 /**
- * The maximum number of tries: as many as requests may run at once. Each failed try means that another
- * request changed the beneficiary.
+ * The maximum number of tries. Choice: the number of requests that may run at once, because a try fails only
+ * if another request changed the beneficiary.
  */
 const triesMax = 200

@@ -35,8 +35,8 @@ export const freeInMsSql = `CASE WHEN l.usage_count + l.open_count >= l.usage_li
     - service_now()) * 1000)::int END`
 
 /**
- * Returns the availability of a link to its merchant. It reads the open attempts only where they may hold all
- * slots.
+ * Returns the availability of a link of the caller's merchant. It reads the open attempts only where they may
+ * hold all slots.
  */
 export async function readAvailability(
   ctx: Context,

@@ -36,8 +36,8 @@ interface Row extends Omit<PublicLink, 'availability'> {
 
 /**
  * Finds the link with this slug, of any merchant; null where there is none, or where its merchant is not
- * active. The link is never older than the call: a caller that arrives while a statement runs waits for the
- * next one.
+ * active. The link is read after the call began: a call that arrives while a statement runs is answered by
+ * the next statement.
  */
 export async function findPublicLink(ctx: Context, slug: string): Promise<PublicLink | null> {
   if (!slugSchema.safeParse(slug).success) return null
@@ -119,7 +119,7 @@ export async function findLinkPayment(
   return rows[0] ?? null
 }
 
-/** Finds the collection of a receipt by the token in the receipt's address, paid by a link or not. */
+/** Finds the collection of a receipt, paid by a link or not, by the token in the receipt's address. */
 export async function findReceipt(ctx: Context, token: string): Promise<PayerPayment | null> {
   const id = readReceipt(ctx, token)
   if (id === null) return null

@@ -1,5 +1,5 @@
--- Returns the latest moment at which a slot of a link becomes free, where open attempts hold all slots; null
--- where a slot is free. `slots`: the usage limit less the payments that were made.
+-- Returns the moment at which a slot of a link becomes free at the latest, if open attempts hold all slots;
+-- null where a slot is free. `slots`: the usage limit less the payments that were made.
 CREATE OR REPLACE FUNCTION link_slots_free_at(link int, slots int, at timestamptz) RETURNS timestamptz
   LANGUAGE sql STABLE
 SET search_path = public, pg_temp AS $$

@@ -47,8 +47,8 @@ export interface LinkAttempt {
 /**
  * Begins a payment by a link and asks the operator to prompt the payer, as `collect` does for a merchant: the
  * request is recorded before the operator is asked. The attempt holds a slot of the link until it ends, for
- * ten minutes at most. One client address may hold a tenth of the usage limit at a time (3 to 100; 100
- * without a limit).
+ * ten minutes at most. One client address may hold a tenth of the slots at a time, but no fewer than 3 and
+ * no more than 100; of a link without a usage limit, 100.
  * @param raw.amount the amount that the payer was shown or typed
  * @throws DomainError INVALID_INPUT, NOT_FOUND, LINK_CLOSED, AMOUNT_CHANGED, DUPLICATE_REFERENCE,
  *   RATE_LIMITED (`whose: 'telephone'` where the telephone was prompted often and did not pay, `'link'` where
@@ -164,10 +164,10 @@ async function record(
   throw new DomainError('RATE_LIMITED', undefined, { retryAfterS, whose: waitsFor[row.outcome] })
 }
 
-/** The thing that has reached its bound, for each outcome after which the payer must wait. */
+/** The value of `whose` for each outcome after which the payer must wait: the bound that was reached. */
 const waitsFor = { asked: 'telephone', held: 'link', crowded: 'address' } as const
 
-/** Returns the hash that the database stores of a payer's address while the attempt holds a slot. */
+/** Returns the hash of a client address. The database keeps the hash while the attempt holds a slot. */
 function hashOfVisitor({ access, clientAddress }: Context, linkId: number): Buffer {
   const visitor = `link:${linkId}:${addressBlock(clientAddress)}`
   return hashSecret(visitor, access.master.pepper(currentPepperId))

@@ -1,6 +1,6 @@
--- Counts an ended attempt to pay by a link. The slot of the attempt becomes free if it was not paid, and is
--- used up if it was paid; the hash of the payer's network address is deleted. A late payment counts too, even
--- if it exceeds the limit, because it was paid.
+-- Counts an attempt to pay by a link when it ends. The slot of a paid attempt is used up; the slot of any
+-- other becomes free. The hash of the payer's network address is deleted. A late payment counts too, even if
+-- it exceeds the limit.
 CREATE OR REPLACE FUNCTION record_link_use() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE

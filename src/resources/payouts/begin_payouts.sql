@@ -48,7 +48,7 @@ BEGIN
     ORDER BY p.merchant_id, p.send_at, p.id
   LOOP
     at := item.now;
-    -- A covered scheduled payout leaves less for the next one; other payouts have their money reserved.
+    -- Only a scheduled payout takes money here: other payouts reserved theirs when they were created.
     IF merchant IS DISTINCT FROM item.merchant_id THEN
       merchant := item.merchant_id;
       remaining := item.available;

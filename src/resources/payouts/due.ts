@@ -13,9 +13,9 @@ const expireApprovals = sqlFunction('expire_approvals', { takes: { take: 'int' }
 const expireBatch = sqlFunction('expire_batch', { takes: {}, gives: 'boolean' })
 
 /**
- * Enqueues the payouts and batches that are due (scheduled, approved or delayed ones, also those that became
- * due while no process ran), and cancels payouts, deposits, batches and changes of settings that were not
- * approved in time.
+ * Enqueues the payouts and batches that are due: scheduled, approved and delayed ones, even if they became
+ * due while no process ran. Cancels payouts, deposits, batches and changes of settings that were not approved
+ * in time.
  * @returns whether there may be more to do
  */
 export async function seeToDuePayouts({ database, sequencer }: Services, take: number): Promise<boolean> {

@@ -29,7 +29,7 @@ interface Options {
   /** True if the platform's owner guarantees that no key was replaced or revoked after the backup. */
   keepKeys: boolean
   /**
-   * Longest time without progress that the service may need to settle the requests that operators executed.
+   * The acceptance fails if the service settles none of the requests that it waits for in this time, in ms.
    */
   patienceMs: number
   progress: (words: string) => void

@@ -1,5 +1,5 @@
--- Makes requests due that their operators executed, in any state; those that are `sending`, `unsent` or in
--- `doubt` become `accepted`.
+-- Makes these requests due, in any state, because their operators have executed them. Requests in `sending`,
+-- `unsent` or `doubt` become `accepted`.
 CREATE OR REPLACE FUNCTION make_requests_due(request_ids bigint[]) RETURNS void LANGUAGE sql
   SET search_path = public, pg_temp AS $$
   WITH mine AS MATERIALIZED (

@@ -31,9 +31,9 @@ export const isNotBegun = (identity: string) => `(
     WHERE a.approval = 'pending' AND t.correlation_id = ${identity} AND t.status = 'pending'))`
 
 /**
- * Lists the orphans that no person has resolved and that no payment here has, oldest first. If a merchant
- * repeats the payment under the same reference, the operator's answer settles it, and it is no orphan any
- * more.
+ * Lists the orphans that no person has resolved and that match no payment in the database, oldest first. If a
+ * merchant requests the payment again under the same reference, the answer of the operator settles that
+ * payment, and the transfer is no orphan any more.
  */
 export async function listOrphans(pool: Pool): Promise<Orphan[]> {
   const { rows } = await pool.query<Orphan>(

@@ -32,14 +32,14 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 interface StatedTransfer {
   line: OperatorStatementLine
   kind: 'collect' | 'disburse' | 'reverse'
-  /** The identity; for a reversal that of the transfer which it takes back. */
+  /** The identity; for a reversal, the identity of the transfer that it takes back. Null: not known. */
   identity: string | null
 }
 
 /**
  * Compares a day of a statement with the database, and adds the result to `sum`. An open request becomes
  * `accepted` and due: the operator has it, so the service asks about it and never sends it again. A transfer
- * that the database lacks becomes an orphan, once, however often a day is read.
+ * that the database lacks becomes an orphan, only once even if the day is read several times.
  */
 export async function reconcileDay(
   pool: Pool,

@@ -1,8 +1,8 @@
 import type pg from 'pg'
 
 /**
- * How long one result is used, and how long the database may take, in ms. Choice: a monitor that asks every
- * few seconds gets the news with its next question.
+ * How long one result is used, and how long the database may take to answer, in ms. Choice: a monitor that
+ * asks every few seconds gets the new state with its next question.
  */
 const probeEveryMs = 3_000
 const answerMs = 2_000

@@ -1,5 +1,5 @@
--- Uses an invitation up and makes its member active. If two calls use the same invitation, the second one
--- finds it used and gets no row.
+-- Makes the member of an invitation active. An invitation works once: if two calls use it, the second one
+-- gets no row.
 CREATE OR REPLACE FUNCTION accept_invitation(
   invitation bytea, hashed_password text, member int, called text
 ) RETURNS TABLE (name text, role member_role)

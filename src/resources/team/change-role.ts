@@ -20,9 +20,9 @@ const setRole = sqlFunction('change_member_role', {
 export const changeRoleInput = z.object({ role: oneOf(roleNames) })
 
 /**
- * Gives a member another role. This ends every session of the member within a second on all nodes, and every
- * API key that was shown to the member and grants more than the new role; `security_alert` (`keys_revoked`)
- * names these keys. A higher role writes an event to the merchant's log.
+ * Gives a member another role. Within a second, all sessions of the member have ended on all nodes. API keys
+ * that were shown to the member and grant more than the new role are revoked; `security_alert`
+ * (`keys_revoked`) names them. A higher role writes a `security_alert` too (`role_raised`).
  * @throws DomainError INVALID_INPUT, NOT_FOUND, FORBIDDEN, STATE_CONFLICT (the last owner)
  * @see docs/design/rules.md#people
  */

@@ -1,9 +1,9 @@
 -- Applies the consequences of a change of a member's role or status. Every session and every token of an
--- active member ends in the same transaction, which first waits for payments that these sessions are making.
--- API keys that were shown to the member are revoked if the member is removed or if they grant more than the
--- new role. A member who joins or gets a higher role becomes an approver only from now on. A new member and
--- revoked keys write a security alert. The last owner cannot leave: the row of the merchant is locked, so if
--- two owners leave at once the second call sees that it is the last one.
+-- active member ends in the same transaction, which first waits for payments that the merchant is making. API
+-- keys that were shown to the member are revoked if the member is removed or if they grant more than the new
+-- role. For a member who joins or gets a higher role, the wait of new approvers begins now. A new member and
+-- revoked keys write a security alert. The last owner cannot leave: if two owners leave at once, the lock on
+-- the row of the merchant lets the second transaction see that its owner is the last.
 CREATE OR REPLACE FUNCTION change_member() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE

@@ -30,7 +30,7 @@ export type EmailContent = {
     }
   | {
       template: 'audit-log-head'
-      /** The head of the audit log in one line, and how many entries lie before it. */
+      /** The head of the audit log in one line, and its position in the log. */
       head: string
       entries: number
     }

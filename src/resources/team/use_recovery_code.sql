@@ -1,4 +1,4 @@
--- Uses a recovery code up. @returns null where the member does not have this code, or has used it
+-- Marks a recovery code as used. @returns null where the member does not have this code, or has used it
 CREATE OR REPLACE FUNCTION use_recovery_code(member int, code_hash bytea) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE member_secret SET recovery_hashes = array_remove(recovery_hashes, code_hash)

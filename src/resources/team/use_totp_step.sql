@@ -1,5 +1,5 @@
--- Uses the code of a time step up, and the codes of all steps before it. @returns null where the step was
--- used, or the secret has changed in the meantime
+-- Marks the code of a time step, and the codes of all steps before it, as used. @returns null where the step
+-- was used already, or where the secret has changed in the meantime
 CREATE OR REPLACE FUNCTION use_totp_step(member int, step bigint, encrypted bytea) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE member_secret SET totp_step = step

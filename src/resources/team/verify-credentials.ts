@@ -39,9 +39,9 @@ interface Claimed {
 
 /**
  * Checks the password and the second factor of a member. Each try is counted as a failure before it is
- * checked, and its caller waits before the next try. A failed try gets the same answer after the same work,
- * whether there is such a member or not.
- * @param then the action after the check; if it is refused, the try is not counted
+ * checked, so that tries at the same time cannot exceed the limits. A wrong password gets the same answer
+ * after the same work, whether there is such a member or not.
+ * @param then the action after the check; if it throws, the try is not counted
  * @throws DomainError RATE_LIMITED, CREDENTIALS_REJECTED, SECOND_FACTOR_REQUIRED (the password is right),
  *   OVERLOADED, and every error of `then`
  */

@@ -91,8 +91,8 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   }
   const start = operator.canStart('collect')
   if (!start.ok) {
-    // If an earlier try of this request recorded the payment, the answer must not be that nothing was
-    // recorded.
+    // OPERATOR_UNAVAILABLE means that nothing was recorded, but an earlier try of this request may have
+    // recorded the payment.
     const existing =
       (input.reference || ctx.idempotentOperation?.isResumed) && (await findExisting(ctx, item))
     if (existing) return repeated(ctx, item, existing)

@@ -2,10 +2,10 @@
 -- audit entry. When the locks are held, a new statement checks the version of the key, the account and the
 -- whitelist again, so that a key that was regenerated meanwhile moves no money. `identities` are the
 -- identities of the requests to operators, derived by the caller; a payment that the operator executed before
--- a restore (an orphan) is only asked about and never sent. The plan is made once and looks up keys one by
--- one; the ids are drawn first, so that items find their rows by id. PostgreSQL's time per collection on a
--- database that was never analysed: 101 us, not 546, in calls of 16; 646 us, not 1,165, alone. `outcome` is
--- `made`, `duplicate` or `unauthenticated`; only `made` has ids.
+-- a restore (an orphan) is only asked about and never sent. A generic plan that looks up keys one by one, and
+-- ids that are taken from the sequence first, make the call faster: on a database that was never analysed,
+-- one collection takes 646 us instead of 1,165, and each of 16 in one call takes 101 us instead of 546.
+-- `outcome` is `made`, `duplicate` or `unauthenticated`; only `made` has ids.
 CREATE OR REPLACE FUNCTION collect_many(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], phones text[],
   amounts bigint[], refs text[], requests jsonb[], identities uuid[], client_addresses text[],

@@ -34,7 +34,7 @@ DECLARE
   wrongly_declined int[];
 BEGIN
   PERFORM share_access(merchant_ids, waits);
-  -- Lock the collections: only the holder of this lock may change how much of them is refunded.
+  -- Lock the refunded collections: only the holder of this lock may change how much of them is refunded.
   IF array_remove(refund_of_ids, NULL) <> '{}' THEN
     PERFORM FROM transaction t WHERE t.id = ANY (refund_of_ids) ORDER BY t.id FOR UPDATE;
   END IF;

@@ -104,8 +104,8 @@ async function record(
 ): Promise<Extract<Made, { outcome: 'made' | 'waits' }> | Existing> {
   const start = operator.canStart('disburse')
   if (!start.ok) {
-    // If an earlier try of this request recorded the deposit, the answer must not be that nothing was
-    // recorded.
+    // OPERATOR_UNAVAILABLE means that nothing was recorded, but an earlier try of this request may have
+    // recorded the deposit.
     const existing = await findExisting(ctx, item)
     if (existing) return repeated(ctx, item, existing)
     throw operatorUnavailable(start.retryAfterMs)

@@ -41,7 +41,7 @@ export interface InitiationItem extends AccountCaller {
   request: OpenRequest['request']
 }
 
-/** Finds the driver of an operator. @throws DomainError INVALID_INPUT where the service has none for it */
+/** Finds the driver of an operator. @throws DomainError INVALID_INPUT where the service has no such driver */
 export function connectedOperator(ctx: Context, provider: Provider): Operator {
   const operator = ctx.operators.find(provider)
   if (!operator)
@@ -164,7 +164,7 @@ export function notSent(open: TransactionStatus): SendOutcome {
 }
 
 /**
- * The columns that the functions that record transactions return; null where a transaction was not recorded.
+ * The columns that SQL functions return for each transaction to record; null where it was not recorded.
  */
 export const madeTypes = {
   transactionId: 'bigint?',

@@ -26,7 +26,7 @@ export type RefundInput = z.input<typeof refundInput>
 /**
  * Gives a collection back to its payer, all of it or a part: a deposit by the same operator, linked to the
  * collection. Refunds that are paid or under way never exceed the paid amount. When the paid refunds reach
- * it, the collection becomes `reversed`.
+ * the paid amount, the collection becomes `reversed`.
  * @param raw.id the collection
  * @param raw.amount whole XOF, at least 1,000 or all that is left; default: all that is left
  * @returns the initiation of the deposit: `success`, `processing` or `pending_approval`

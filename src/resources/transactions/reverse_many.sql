@@ -33,8 +33,7 @@ BEGIN
     JOIN transaction t ON t.id = ANY (transaction_ids) AND t.id = c.id AND t.transaction_type = 'pay'
     LEFT JOIN settlement_exception x ON x.merchant_id = t.merchant_id AND x.transaction_id = t.id
     WHERE c.source = 'query' AND CASE t.status
-      -- A collection that refunds have made `reversed` may be reversed by the operator as well: book that
-      -- once.
+      -- The operator may also reverse a collection that refunds have made `reversed`: book this only once.
       WHEN 'reversed' THEN NOT EXISTS (
         SELECT FROM ledger_entry m WHERE m.origin = 'transaction:' || t.id
           AND m.step IN ('reverse', 'shortfall'))

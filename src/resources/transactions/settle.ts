@@ -35,7 +35,7 @@ export async function settleTransaction(
   if (settlement.moved) {
     services.sequencer.notify()
   } else if (settlement.status !== outcome.status) {
-    // An earlier outcome of the same call came first; from the status that it set, this one may still apply.
+    // Another outcome came first in the same SQL call. The status that it set may still allow this outcome.
     if (settlement.tied && transactionStates.canMove(settlement.status, outcome.status)) {
       return settleTransaction(services, transactionId, outcome)
     }

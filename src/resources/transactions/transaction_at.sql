@@ -2,7 +2,7 @@
 -- shorter. STABLE makes this function read rows and counts in the snapshot of the calling statement, so the
 -- result is exact despite concurrent writes. It runs with the caller's own rights, so that row-level security
 -- holds. Under row-level security an index can be used only with plain values, not with expressions: so the
--- function computes these values first. One plan is good for every depth.
+-- function computes these values first. The same plan is good for every `skip`.
 CREATE OR REPLACE FUNCTION transaction_at(merchant int, skip bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan
   SET enable_sort = off AS $$

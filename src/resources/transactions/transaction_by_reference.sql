@@ -1,6 +1,6 @@
 -- Returns a merchant's transaction with a reference. It runs with the caller's own rights, so that row-level
--- security holds. Without sorting, only the unique index on (reference, merchant_id) gives this order: a plan
--- that was made for an empty table would otherwise read all transactions of the merchant.
+-- security holds. Because sorting is off, only the unique index on (reference, merchant_id) gives this order.
+-- With sorting, a plan made for an empty table would read all transactions of the merchant.
 CREATE OR REPLACE FUNCTION transaction_by_reference(named text, merchant int) RETURNS TABLE (
   transaction_id bigint, reference text, amount bigint, payment_method provider, status transaction_status,
   payment_url text, failure_reason text, failure_message text, initiated_at timestamptz, phone text,

@@ -1,6 +1,6 @@
 -- Sets `n_before`, the number of rows before a block, for the blocks of each merchant from `changed_from` on.
--- The joins by hash and by merge are off, because the changed blocks are few of many, which the statistics
--- may not show.
+-- Hash joins and merge joins are off: usually only a few of many blocks change, but the statistics may not
+-- show this.
 CREATE OR REPLACE FUNCTION update_block_offsets(merchants int[], changed_from bigint[]) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp SET enable_hashjoin = off
   SET enable_mergejoin = off AS $$

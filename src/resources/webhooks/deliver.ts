@@ -59,7 +59,7 @@ async function sendDue(services: Services, endpointId: number, queue: EndpointQu
   const { run, attempts } = queue
   const target = await readTarget(services, endpointId)
   run.isFailing = target !== null && target.failureCount > 0
-  // Too many failing endpoints are in work: this one stays due, and is enqueued again when there is room.
+  // If too many failing endpoints have a queue now, this one stays due: a later run of the job enqueues it.
   if (run.isFailing && services.drains.webhooks.failing > limits.failingEndpointQueuesMax) return false
   const due = target ? await takeDue(services, endpointId, target.failureCount) : []
   const isWhole = target !== null && (await sendAll(services, target, due, queue))

@@ -27,8 +27,8 @@ const webhookSweptDays = 90
 export const webhookSweepMax = 1_000
 
 /**
- * Enqueues the endpoints that have due deliveries and that no process works on: retries, probes, and
- * endpoints that a dead process has left.
+ * Enqueues the endpoints that have due deliveries and that no process works on: for retries, for probes, and
+ * after the death of a process.
  * @returns whether there is more to do: always false, the next run takes the rest
  */
 export async function enqueueDueEndpoints({ database }: Services, most: number): Promise<boolean> {

@@ -1,6 +1,6 @@
--- Enqueues the endpoints that have due deliveries (retries, probes, queues of a dead process) and that no
--- process works on: a process that works on an endpoint holds the session lock 72707376 of the endpoint. At
--- most `failing_max` of them may be failing, so that failing endpoints never fill all slots.
+-- Enqueues the endpoints that have due deliveries and that no process works on: a process that works on an
+-- endpoint holds the session lock 72707376 of the endpoint. Of failing endpoints it enqueues at most
+-- `failing_max`, so that they never fill all slots.
 CREATE OR REPLACE FUNCTION enqueue_due_endpoints(healthy_max int, failing_max int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

@@ -54,7 +54,7 @@ type ReplayInput = z.input<typeof replayInput>
  * of the log and under their old ids. Events of types that the endpoint does not name are left out.
  * @param raw.from and raw.to: positions in the log, both included; at most 10,000 events
  * @param raw.ids of events, `evt_12`
- * @returns the number of events that are sent or will be sent
+ * @returns the number of events that the endpoint will get
  * @throws DomainError INVALID_INPUT, also where an id is none of the merchant's events; NOT_FOUND
  */
 export async function replayEvents(

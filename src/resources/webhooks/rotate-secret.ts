@@ -21,8 +21,8 @@ const webhookOverlapMs = 24 * 3_600_000
 
 /**
  * Gives an endpoint a new secret. For 24 hours its deliveries are also signed with the old secret, unless the
- * caller ends that now. A second rotation in this time keeps the same old secret, because its caller may have
- * lost the new one before the receiver got it.
+ * caller ends that now. A second rotation in this time keeps the same old secret for another 24 hours,
+ * because the caller may have lost the new secret before the receiver got it; that lost secret ends at once.
  * @param oldEndsNow true if the old secret leaked
  * @returns the new secret; a repetition under the same `Idempotency-Key` gets the same one
  * @throws DomainError NOT_FOUND

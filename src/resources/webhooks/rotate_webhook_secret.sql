@@ -1,5 +1,6 @@
--- Gives an endpoint a new secret, once per operation. If the previous secret is still valid, it stays the
--- previous one, and the secret between the two ends.
+-- Gives an endpoint a new secret, once per operation. For `overlap_ms` the replaced secret stays valid too.
+-- If an older secret is still valid, that one stays valid instead, and the replaced one ends at once. An
+-- `overlap_ms` of 0 ends both.
 CREATE OR REPLACE FUNCTION rotate_webhook_secret(merchant int, endpoint int, encrypted bytea,
   operation_id text, overlap_ms bigint)
 RETURNS TABLE (secret_encrypted bytea) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,

@@ -1,5 +1,5 @@
--- Makes these endpoints due and enqueues their queues, because there are new deliveries. An endpoint that
--- already has a time keeps it after five or more failures in a row, or while its receiver asked to wait.
+-- Makes these endpoints due and enqueues their queues, because there are new deliveries. An endpoint keeps
+-- the due time that it has if five or more attempts failed in a row, or while its receiver asked to wait.
 CREATE OR REPLACE FUNCTION schedule_webhooks(endpoint_ids int[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
