@@ -7,8 +7,8 @@ export interface HeadLog {
   /**
    * Writes one line, `audit log head`, for each merchant with a log that has grown since the last call (or up
    * to 30 seconds before it); the first call takes the logs that have grown in the last 25 hours. Each call
-   * first checks that the logs still contain the last heads that it wrote, and raises an alarm for each
-   * log that does not.
+   * first checks that each audit log still contains the last head that this process wrote for it, and raises
+   * an alarm if not.
    */
   write(): Promise<void>
 }

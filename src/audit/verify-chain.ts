@@ -62,8 +62,8 @@ export async function chainAuditLog(pool: Pool, key: KeyObject, most = auditChai
       [locks.auditChain],
     )
     if (!turn.rows[0]?.free) return false
-    // This statement starts after the lock was taken, so it sees the links that others made before. Without
-    // sorting, only the primary key gives the order of an entry's look-up, also where the table looked empty.
+    // This statement starts after the lock was taken, so it sees the links that others made before. Because
+    // sorting is off, PostgreSQL finds each entry by the primary key, even if it takes the table for empty.
     const { rows } = await tx.query<ChainedEntry & { headPosition: bigint | null; headHash: Buffer | null }>({
       name: 'entries_to_chain',
       text: `SELECT ${entryColumns}, h.position AS "headPosition", h.hash AS "headHash"

@@ -16,7 +16,8 @@ export interface ConnectionMaxima {
 }
 
 /**
- * Choice: mobile networks put many customers behind one address; all clients of a sandbox often share one.
+ * The default of `perAddressMax`. Choice: mobile networks put many customers behind one address; all clients
+ * of a sandbox often share one.
  */
 const usualPerAddress = { production: 2_000, sandbox: 10_000 }
 

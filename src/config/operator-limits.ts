@@ -12,8 +12,8 @@ export interface OperatorLimits {
   queueMax: number
   requestsPerSecond: number
   /**
-   * The pause before the first probe of an operator that failed. It doubles up to two minutes; a longer
-   * setting stays.
+   * The pause before the first probe of an operator that failed. It doubles each time the circuit
+   * opens again, up to two minutes; a longer setting stays as it is.
    */
   breakerOpenMs: number
 }

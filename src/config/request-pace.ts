@@ -8,15 +8,15 @@ export interface RequestPace {
   writesPerSecond: number
   readsPerSecond: number
   /**
-   * Requests of an address to one public route in a minute; an IPv6 network of 64 bits is one address. The
-   * pages and forms of payment links allow a multiple.
+   * Requests of an address to one public route in a minute; an IPv6 network of 64 bits is one address. For
+   * payment links, a multiple is allowed (`RATE_LIMIT_PUBLIC`).
    */
   publicPerMinute: number
   /** Unpaid requests for money that payment links make to one phone in ten minutes. */
   promptsPerPhone: number
   /** Objects that GraphQL may give a merchant, or an address without a token, in a minute. */
   objectsPerMinute: number
-  /** The most requests that one process works on at once. Reads may use two fifths of it, payments all. */
+  /** The most requests that one process works on at once. Reads get in while less than 2/5 of it is taken. */
   inFlightMax: number
 }
 
@@ -27,7 +27,7 @@ const count = z.coerce.number().int().min(1).max(1_000_000_000).optional()
  * address.
  */
 const usual: Readonly<Record<'production' | 'sandbox', RequestPace>> = {
-  // See docs/design/rules.md#limits.
+  // How requests are counted: see docs/design/rules.md#limits.
   production: {
     writesPerSecond: 100,
     readsPerSecond: 200,

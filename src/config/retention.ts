@@ -8,7 +8,7 @@ export interface Retention {
   callbackDays: number
 }
 
-/** Choice: a customer or an operator may complain within 30 days. The database keeps this bound too. */
+/** Choice: a customer or an operator may complain within 30 days. The database enforces this bound too. */
 const daysMin = 30
 const daysMax = 36_500
 

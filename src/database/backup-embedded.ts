@@ -107,8 +107,8 @@ export async function backUpCluster(
 }
 
 /**
- * Begins a backup. All its statements share one session: where this process is killed, PostgreSQL ends the
- * backup with the session.
+ * Begins a backup. All its statements share one session, so that PostgreSQL ends the backup if this process
+ * is killed.
  * @returns the name of the first log file that the backup needs
  */
 async function beginBackup(client: pg.Client): Promise<string> {
@@ -172,7 +172,7 @@ async function copyFile(copy: Copy, from: string, path: string): Promise<boolean
 
 /**
  * Replaces the embedded database by a backup. The old data is moved aside, never deleted. The restored server
- * continues on a new timeline, which tells the next start about the restore.
+ * continues on a new timeline, by which the next start notices the restore.
  * @returns the manifest, and the folder of the old data (`aside`); null where there was none
  * @throws Error in one sentence where the backup is incomplete, or a server uses the folder
  */
@@ -207,8 +207,8 @@ export async function restoreCluster(
 }
 
 /**
- * @throws Error where a PostgreSQL server uses the folder, also if the server is stopping or a command
- * started it
+ * @throws Error where a PostgreSQL server uses the folder, also a server that is stopping, or that a
+ * command started
  */
 function assertStopped(dataDir: string): void {
   const server = readPostmaster(join(dataDir, 'pg', clusterName))
@@ -262,7 +262,10 @@ async function beRecovered(cluster: string, owner: Owner): Promise<void> {
   await syncFolder(cluster)
 }
 
-/** The record of a restore that renames folders; if it is interrupted then, the next restore completes it. */
+/**
+ * The record that a restore has begun to rename folders. If this restore is interrupted, the next one
+ * completes it.
+ */
 interface Step {
   /** The suffix of the names of the data that was moved aside. */
   stamp: string

@@ -21,7 +21,7 @@ const dumpName = 'database.dump'
 
 /**
  * Dumps an external database with the machine's `pg_dump`, and copies the master secret beside it.
- * @param options.secretPath null where the secret is `SECRET_KEY`, which its owner keeps
+ * @param options.secretPath null where the secret is `SECRET_KEY`, which the administrator keeps
  * @throws Error in one sentence where there is no suitable `pg_dump`, or it fails
  */
 export async function dumpDatabase(
@@ -34,7 +34,7 @@ export async function dumpDatabase(
   await makeBackupFolder(folder)
   say('Dumping the database ...')
   const dump = join(folder, dumpName)
-  // Row-level security is forced on the owner of the tables, and a policy lets that role see every row.
+  // Row-level security applies to the owner of the tables too, and its policy lets the owner see every row.
   const flags = ['--format=custom', '--no-password', '--enable-row-security', `--role=${owner}`]
   await run('pg_dump', [...flags, `--file=${dump}`], url)
   await syncFile(dump)

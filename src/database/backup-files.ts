@@ -15,8 +15,8 @@ export interface Manifest {
   postgres: number
   epoch: number
   /**
-   * Whether the backup contains the master secret; otherwise the secret is `SECRET_KEY`, which its owner
-   * keeps.
+   * Whether the backup contains the master secret. If not, the secret is `SECRET_KEY`, which the
+   * administrator keeps.
    */
   hasSecret: boolean
   files: BackupFile[]
@@ -171,7 +171,7 @@ export async function verifyBackup(folder: string): Promise<Manifest> {
   return manifest
 }
 
-/** Flushes a file that another program wrote to the disk. */
+/** Flushes to the disk a file that another program wrote. */
 export async function syncFile(path: string): Promise<void> {
   const file = await open(path, 'r+')
   try {

@@ -33,11 +33,11 @@ export interface SharedStatement<Item, Result> {
 export interface Batches {
   /**
    * Adds an item to the next run of a shared statement. While no run is under way, the statement runs at once
-   * (after `pauseMs`, if any); otherwise items wait, without a timer, for a further run. Each caller gets its
-   * answer after the commit (see docs/design/architecture.md#statements-that-are-shared). Where the data of
-   * one item breaks the statement, only that item fails: the items run again one by one. A statement that
-   * PostgreSQL rolled back because of a conflict runs again, at most three times. Items of an owner whose
-   * access is being changed wait in a separate statement, one per owner at a time.
+   * (after `pauseMs`, if any); otherwise it runs when enough items wait, or when no run is under way. Each
+   * caller gets its answer after the commit (see docs/design/architecture.md#statements-that-are-shared). If
+   * the data of one item breaks the statement, only that item fails: the items run again one by one. A
+   * statement that PostgreSQL rolled back because of a conflict runs again, at most three times. Items of an
+   * owner whose access is being changed wait in a separate statement, one per owner at a time.
    * @throws DomainError OVERLOADED where too many items wait already
    */
   run<Item, Result>(statement: SharedStatement<Item, Result>, item: Item): Promise<Result>
@@ -115,13 +115,13 @@ function createBatch<Item, Result>(
   let queue: Waiting<Item, Result>[] = []
   let underWay = 0
   let running = 0
-  /** The number of statements that are about to take the waiting items. */
+  /** The number of statements that were started and have not taken their items yet. */
   let leaving = 0
 
   /**
-   * Whether a further statement is worth its commit: always where nothing runs, otherwise if as many items
-   * wait as run, or enough for a full statement. Fewer items wait until the running ones return, and then
-   * share a statement with the next calls of the same callers.
+   * Whether a further statement is worth its commit: nothing runs, or at least as many items wait as run, or
+   * enough for a full statement. Fewer items wait for the end of the running statements: the callers of those
+   * may then add items, which share the next statement.
    */
   function isWorthIt(waiting: number): boolean {
     return waiting > 0 && waiting >= Math.min(underWay, bounds.sizeMax)
@@ -301,7 +301,7 @@ async function answer<Item, Result>(
     if (retries > 0 && isConflict(error)) return answer(call, items, waits, retries - 1)
     if (items.length === 1 || !isDataError(error)) return items.map(() => asError(error))
     const answers: (Result | Error)[] = []
-    // The items before this one are committed, so an item that has to wait does so here.
+    // The calls wait (`true`): the earlier items are committed, so "nothing was done" would be wrong.
     for (const item of items) answers.push(...((await answer(call, [item], true)) as (Result | Error)[]))
     return answers
   }

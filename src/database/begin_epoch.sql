@@ -1,8 +1,8 @@
 -- Begins the epoch after `known`, because a restore was noticed or declared. In one transaction it halts
 -- payments out, and raises all ids and positions, so that no new row gets an id or a position that a lost row
 -- may have had. Where another node was first, the function changes nothing. It assumes that at most 10,000
--- ids a second were lost since the last event (four times the measured maximum of one server), plus a
--- million. @returns the epoch of the database afterwards
+-- ids a second (four times the measured maximum of one server) were lost since the last event, plus a
+-- million; of a sequence of type int, a million in all. @returns the epoch of the database afterwards
 CREATE OR REPLACE FUNCTION begin_epoch(known int, why text) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

@@ -9,7 +9,7 @@ import { verifyRole, verifyTenantRls } from './verify-session.ts'
 
 const connectTimeoutMs = 2_000
 const statementTimeoutMs = 5_000
-/** The client's time limit for an answer: longer than the server's, so it counts only for a dead server. */
+/** The client's limit for a statement: above `statementTimeoutMs`, so only a dead server reaches it. */
 const answerTimeoutMs = 7_000
 const idleInTransactionTimeoutMs = 5_000
 const lockTimeoutMs = 2_000
@@ -109,7 +109,10 @@ function spreadKeys(where: object): object {
   return Object.assign({}, ...parts)
 }
 
-/** Opens one pool like `pool` of `openDatabase`. @param types for a library that expects the types of `pg` */
+/**
+ * Opens one pool like `pool` of `openDatabase`.
+ * @param types type parsers for a library that does not expect `int8` as bigint
+ */
 export function openPool(
   connection: pg.ClientConfig | string,
   max: number,

@@ -10,8 +10,8 @@ export const compareClocksEveryMs = 60_000
 /**
  * Compares this process's clock with the database's.
  * @returns milliseconds by which the process is ahead, negative where it is behind. The statement read the
- * database's clock at an unknown moment between its start and its end; of all possible values this is the
- * smallest, so that a slow answer never looks like a wrong clock.
+ * database's clock at an unknown moment between its start and its end; of all possible values this is the one
+ * nearest to 0, so that a slow answer never looks like a wrong clock.
  */
 export async function readClockSkew(client: Pick<Pool, 'query'>): Promise<number> {
   const before = Date.now()

@@ -91,8 +91,8 @@ function findBinaries(): string {
 
 /**
  * Chooses the account for PostgreSQL, which refuses to run as root. For root, this is the account that owns
- * the data, otherwise `postgres`, otherwise `nobody`. If that account may not enter a folder on the way (for
- * instance in root's home), PostgreSQL keeps root's right to enter folders.
+ * the data, otherwise `postgres`, otherwise `nobody`. If that account may not enter a folder above the data
+ * or the programs (for instance root's home), PostgreSQL keeps root's right to enter folders.
  */
 function chooseAccount(dir: string, bin: string): RunAs {
   const account = clusterOwner(dir)
@@ -122,12 +122,12 @@ function chooseAccount(dir: string, bin: string): RunAs {
 function runAs({ uid, gid }: Account, right: string | null): RunAs {
   const flags = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups']
   if (right) for (const flag of ['--inh-caps', '--ambient-caps']) flags.push(`${flag}=-all,+${right}`)
-  // PostgreSQL looks for its own programs with `access`, which would not use the right without this flag.
+  // PostgreSQL finds its own programs by the call `access`, which ignores the right without this flag.
   if (right) flags.push('--securebits=+no_setuid_fixup')
   return (command, args) => ['setpriv', [...flags, command, ...args]]
 }
 
-/** Returns the folders on the way to a path that the account may not enter, the outermost first. */
+/** Returns each folder that contains a path and that the account may not enter, the outermost first. */
 function closedFolders(path: string, account: number): string[] {
   const above = dirname(path)
   if (above === path) return []

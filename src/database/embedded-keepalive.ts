@@ -12,8 +12,8 @@ import { type Cluster, cleanEnvironment, runSync } from './embedded-cluster.ts'
 /** The claim of this process on the server of a folder; another process may have started the server. */
 export interface Keepalive {
   /**
-   * Starts PostgreSQL, which stops after the last release. If two processes start one, PostgreSQL's own lock
-   * ends one of the two.
+   * Starts PostgreSQL, which stops after the last release. If two processes each start a server, PostgreSQL's
+   * lock file ends one of the two servers.
    */
   launch(logFile: number): ChildProcess
   /**
@@ -46,7 +46,7 @@ while [ -z "$ending" ] && [ $failures -lt 5 ]; do
 done
 kill -KILL $! 2>&-`
 
-/** Holds the server that serves the cluster, now or later. */
+/** Makes the claim of this process on the server of the cluster, which may start later. */
 export function openHold(cluster: Cluster, serverArgs: string[]): Keepalive {
   if (process.platform === 'win32') return holdAsStarter(cluster, serverArgs)
   const path = join(cluster.dir, 'hold')
@@ -112,9 +112,10 @@ function holdAsStarter({ bin, data, dir }: Cluster, serverArgs: string[]): Keepa
 export type Postmaster = NonNullable<ReturnType<typeof readPostmaster>>
 
 /**
- * Returns the server that serves this data folder now, if any. If another program has the process id in the
- * lock file by now, as happens when a container starts again, removes the file: PostgreSQL would take that
- * program for a running server. PostgreSQL handles all other old lock files itself.
+ * Returns the server that serves this data folder now, if any. Removes the lock file if its process id
+ * belongs to another program by now (found out on Linux only), as happens when a container starts again:
+ * PostgreSQL would take that program for a running server. PostgreSQL handles all other old lock files
+ * itself.
  */
 export function readPostmaster(data: string) {
   const lock = join(data, 'postmaster.pid')

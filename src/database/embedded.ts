@@ -17,7 +17,7 @@ const stopTimeoutMs = 30_000
 const answerTimeoutMs = 1_000
 const pollMs = 5
 const logBytesMax = 1_048_576
-/** Each system allows 103 bytes for the path of a Unix socket; `/.s.PGSQL.65535` takes 15 of them. */
+/** Every system allows 103 bytes for a socket's path: `/.s.PGSQL.65535` takes 15 of them, 3 are spare. */
 const socketDirBytesMax = 85
 
 /** Where to start, and how. */
@@ -164,7 +164,8 @@ function listSettings(cluster: Cluster, durable: boolean, tcpPort: number | unde
 
 /**
  * Returns the settings that say where the server listens: on a socket in the cluster's folder, which only its
- * owner may enter, and on `tcpPort`, if given; on Windows only on a port of 127.0.0.1, always the same.
+ * owner may enter, and on `tcpPort`, if given. On Windows it listens on 127.0.0.1 only: on `tcpPort`, or
+ * on a port derived from the folder's path.
  */
 function chooseAddress(cluster: Cluster, tcpPort: number | undefined) {
   const hash = createHash('sha256').update(cluster.dir).digest()

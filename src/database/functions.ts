@@ -32,9 +32,10 @@ export function readFunctions(folder: string = join(import.meta.dirname, '..')):
 }
 
 /**
- * Whether the functions of this version must be applied: they were not the last that were applied. If they
- * were applied earlier, and other processes are connected, the database keeps the newer functions. This older
- * process can use them, because a function whose signature changed stays for one release.
+ * Whether the functions of this version must be applied: other functions were applied last. Exception: if
+ * this version's were applied earlier, and other processes are connected, the database keeps the newer
+ * functions. This older process can use them, because a function whose signature changed stays for one
+ * release.
  */
 export async function areFunctionsDue(client: pg.Client, { checksum }: FunctionFiles): Promise<boolean> {
   await client.query(stateTables)

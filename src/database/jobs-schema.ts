@@ -1,6 +1,6 @@
 import pg from 'pg'
 
-/** The last migration of the installed graphile-worker: where it is applied, none is missing. */
+/** The number of the last migration of the installed graphile-worker; once it is applied, none is missing. */
 export const jobsSchemaVersion = 20
 
 /**

@@ -104,7 +104,10 @@ async function updateFunctions(
   options.log?.(`${functions.files.length} functions applied`)
 }
 
-/** @throws Error where an earlier version made the database, or another role owns it; nothing was changed */
+/**
+ * @throws Error where a version from before the first release made the database, or a foreign role owns its
+ * tables; nothing was changed
+ */
 async function refuseEarlier(client: pg.Client, migrations: readonly Migration[]): Promise<void> {
   const { rows } = await client.query<{ owner: string; isOurs: boolean }>(
     `select pg_get_userbyid(relowner) as owner, pg_has_role(relowner, 'USAGE') as "isOurs"

@@ -9,9 +9,9 @@ import pg from 'pg'
 export const ownerRole = 'payments_owner'
 
 /**
- * The longest wait of a migration for a table that is in use, because every later statement on that table
- * waits behind the migration, also on other nodes. The migration is then rolled back, and tried again after a
- * pause.
+ * The longest wait of a migration for a table that is in use. It is short, because every later statement on
+ * that table waits behind the migration, also on other nodes. The migration is then rolled back, and tried
+ * again after a pause.
  */
 const lockTimeoutMs = 300
 const lockPauseMs = 500

@@ -14,7 +14,7 @@ export interface PieceSize {
 /** Runs one piece of background work: `work` gets the number of rows that it may take. */
 export type RunPiece = <Result>(work: (rows: number) => Promise<Result>) => Promise<Result>
 
-/** The error of a piece that was cancelled, where the next piece is smaller: run that one at once. */
+/** The error of a cancelled piece if the next one is smaller: the caller runs the next one at once. */
 export class PieceTooLong extends Error {
   override readonly name = 'PieceTooLong'
 }
@@ -25,7 +25,7 @@ export class PieceTooLong extends Error {
  * that ran into the time limit of a statement or a lock, and twice the rows after a fast one.
  * @param bounds.max the number of rows that the first piece takes
  * @param size the size, where the caller keeps it
- * @returns a function that throws `PieceTooLong` where a smaller piece follows, and else the error of `work`
+ * @returns a function that throws `PieceTooLong` if a smaller piece follows, otherwise the error of `work`
  */
 export function openPieces(
   { max, min = 1 }: { max: number; min?: number },

@@ -39,7 +39,7 @@ export interface Restores {
   use(pool: pg.Pool): void
 }
 
-/** See `mayHaveSent`. Choice: checkout sessions, prompts and collections end within this time. */
+/** How long `mayHaveSent` is true in a new epoch. Choice: checkouts, prompts and collections end sooner. */
 const mayHaveSentForMs = 24 * 60 * 60 * 1_000
 /** The most credential changes in a mark. Choice: more than are usual between two backups. */
 const changesMax = 1_000
@@ -277,9 +277,9 @@ export async function beginEpoch(client: pg.ClientBase, known: number, why: stri
 }
 
 /**
- * Makes sure that a secret that was replaced after the backup stays invalid. A node whose mark goes back far
- * enough knows these credentials. Otherwise, with `suspendsUnknown`, every key from before the restore is
- * suspended, and every session from before it ends.
+ * Makes sure that a credential that was replaced or ended after the backup stays invalid. A node whose mark
+ * goes back far enough suspends only these credentials. Otherwise, with `suspendsUnknown`, every key from
+ * before the restore is suspended, and every session from before it ends.
  */
 async function suspendCredentials(
   client: pg.Client,

@@ -26,7 +26,7 @@ BEGIN
       UNION ALL SELECT NULL, merchant_id, position FROM head
     ) AS either
   ), positioned AS (
-    -- The ids as an array leave no other way than the index, also where the table looked empty.
+    -- With the ids in an array, PostgreSQL uses the index, even if it takes the table for empty.
     UPDATE event e SET position = numbered.position FROM numbered
     WHERE e.id = ANY (ARRAY(SELECT f.id FROM fresh f)) AND e.id = numbered.id
     RETURNING e.merchant_id

@@ -52,7 +52,7 @@ export interface Run {
   begin(work: Promise<unknown>, onEnd?: () => void): void
   /**
    * Makes the run look again, at once or after a pause. A call with a pause does nothing while an earlier
-   * pause lasts; a call without one ends it. The end of the run ends it too.
+   * pause lasts; a call without one ends that pause. The end of the run ends the pause too.
    */
   notify(afterMs?: number): void
 }

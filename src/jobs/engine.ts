@@ -10,7 +10,7 @@ import { showAlive } from './liveness.ts'
 
 /** The interval at which the engine looks for jobs, in case a notification was lost. */
 const pollMs = 1_000
-/** The wait before the engine begins. Choice: loading the library takes 90 ms of processor time. */
+/** The wait before the engine begins: its library loads for 90 ms, and the first requests go before. */
 const beginAfterMs = 200
 const restartMs = { first: 200, max: 5_000 }
 /** The longest wait for the sessions and the liveness lock to end; after it they are abandoned. */

@@ -82,7 +82,7 @@ function startLoop(job: Job, log: Log) {
     async close() {
       closed = true
       clearTimeout(timer)
-      // A long read may be cut off: the database stores all work that must not be lost.
+      // A run that lasts longer is cut off: the database stores all work that must not be lost.
       await Promise.race([running, sleep(limits.drainOperatorsMs, undefined, { ref: false })])
     },
   }

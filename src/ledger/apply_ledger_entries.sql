@@ -1,8 +1,8 @@
 -- Applies the new entries of each statement to the balances: one update per merchant, with the balance rows
 -- locked in the order of the merchants' ids. A merchant that owes money and has money available then pays the
 -- debt from it (`recover`). The same locks keep the snapshots of past balances exact in every order of
--- commits: an entry that is dated before a snapshot is added to it. After every 256 entries the merchant gets
--- a new snapshot, of the moment of its newest entry (see docs/design/ledger.md#past-balances).
+-- commits: an entry that is dated before a snapshot changes that snapshot. After every 256 entries the
+-- merchant gets a new snapshot, of the moment of its newest entry (see docs/design/ledger.md#past-balances).
 CREATE OR REPLACE FUNCTION apply_ledger_entries() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE

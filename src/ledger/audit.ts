@@ -25,7 +25,7 @@ interface Books {
   readonly pool: Pool
 }
 
-/** Returns the number of rows that a process begins with. */
+/** Returns the size of the first proof of a process. */
 export function newSliceSize(): PieceSize {
   return { rows: auditRowsMax }
 }
@@ -41,7 +41,7 @@ export interface RecentProof {
  * Proves the rows that were written since the last proof, and every balance; one process at a time. Where
  * more rows wait than `size` allows, it proves a part of them and no balance. A problem halts payments out
  * until a person resumes them.
- * @param options.beside proves all new rows, even while another process proves; then nothing is recorded
+ * @param options.beside proves all new rows, even while another process proves; in that case, records nothing
  * @returns null where another process proves
  * @throws PieceTooLong where the proof took too long: then nothing was proven, and the next one is smaller
  */
@@ -196,8 +196,8 @@ function sized<Result>(size: PieceSize, work: (rows: number) => Promise<Result>)
 }
 
 /**
- * SQL that returns the running pass, or begins a new one a day after the last pass without a problem began,
- * but not within a minute after the end of any pass. Null where neither is the case.
+ * SQL that returns the running pass. If none runs, begins one, a day after the start of the last pass without
+ * a problem and at least a minute after the end of the last rolling pass. Null if neither is the case.
  */
 const duePass = `SELECT coalesce(due.id, CASE WHEN due.is_due THEN begin_audit_pass('rolling') END) AS id
   FROM (SELECT

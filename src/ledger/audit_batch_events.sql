@@ -38,7 +38,7 @@ LANGUAGE sql STABLE AS $$
       IS DISTINCT FROM (b.status::text, b.succeeded_count::text, b.failed_count::text,
         b.cancelled_count::text, b.paid_amount::text)
   UNION ALL
-  -- An event that is not older than the last entry of each kind reported that entry.
+  -- For the last entry of each kind there must be an event of that kind that is not older.
   SELECT 'events_report_every_change', m.merchant_id, format(
     'no event reports the last ledger entry of batch:%s (%s)',
     m.batch_id, m.what)

@@ -36,8 +36,8 @@ BEGIN
         coalesce(f.failed, 0), coalesce(f.cancelled, 0),        coalesce(f.paid, 0),
           coalesce(f.returned, 0)));
 
-  -- One entry reserves the whole amount when the batch starts or waits for approval; before, none does. One
-  -- entry gives back the amount of the cancelled recipients.
+  -- One entry reserves the whole amount when the batch starts or waits for approval; no entry does it
+  -- earlier. One entry gives back the amount of the cancelled recipients.
   RETURN QUERY
   WITH moved AS (
     SELECT m.origin, min(m.merchant_id) AS merchant_id, max(m.merchant_id) AS merchant_id_too,

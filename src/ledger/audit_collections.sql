@@ -56,7 +56,7 @@ BEGIN
   FROM reversed r FULL JOIN back b ON transaction_of(b.origin) = r.id
   WHERE (r.merchant_id, r.merchant_id, r.amount, r.account, r.account)
     IS DISTINCT FROM (b.merchant_id, b.merchant_id_too, b.amount, b.account, b.account_too)
-    -- Allowed: no entry of the collection gave it back, but its refunds returned all of it to the payer.
+    -- Allowed: a reversed collection without such an entry, if its refunds had returned the settled amount.
     AND NOT (b.origin IS NULL AND r.settled <= (
       SELECT coalesce(sum(g.settled_amount), 0) FROM transaction g WHERE g.refund_of_id = r.id));
 

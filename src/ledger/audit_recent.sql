@@ -7,7 +7,7 @@ SET plan_cache_mode = force_custom_plan SET jit = off SET work_mem = '64MB' SET 
 #variable_conflict use_column
 DECLARE
   forever CONSTANT bigint := 9223372036854775807;
-  -- The payments of a link that has more than this are counted by the daily proof, not each minute.
+  -- If a link has more payments than this, the daily proof counts them, and not the proof of each minute.
   link_uses_max CONSTANT int := 50000;
   since audit_point := (SELECT p FROM audit_point p);
   origins text[] := ARRAY(
@@ -40,7 +40,7 @@ BEGIN
           SELECT (e.data->>'payment_link_id')::int FROM event e
           WHERE e.type = 'payment_link_used' AND e.id > coalesce(since.event_id, 0)
             AND e.id <= coalesce(upto_event, forever))))));
-  -- An entry changes no snapshot of an earlier moment.
+  -- Older snapshots cannot have changed: an entry changes only snapshots of later moments.
   RETURN QUERY SELECT * FROM audit_snapshots(ARRAY(
     SELECT s.id FROM (
       SELECT m.merchant_id, min(m.created_at) AS first FROM ledger_entry m

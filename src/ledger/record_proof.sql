@@ -10,7 +10,7 @@ DECLARE
   is_end boolean := upto_entry IS NULL;
   end_entry bigint := coalesce(pg_sequence_last_value('ledger_entry_id_seq'), 0);
   end_event bigint := coalesce(pg_sequence_last_value('event_id_seq'), 0);
-  -- Read after the ends: a transaction with an id below them is among these writers, or has ended.
+  -- Read after the two ends above: a transaction that took an id up to them is in this list, or has ended.
   writers text[] := audit_writers();
   summed_to bigint;
 BEGIN

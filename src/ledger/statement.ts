@@ -6,9 +6,7 @@ import type { Xof } from '../shared/money.ts'
 import type { Balance } from './balance.ts'
 import { entryColumns, type LedgerEntry } from './entries.ts'
 
-/**
- * A span of time: from the first moment, inclusive, to the last one, exclusive; null: to the newest entry.
- */
+/** A span of time: it includes `from` and excludes `to`. If `to` is null, it ends with the newest entry. */
 export interface Span {
   from: Date
   to: Date | null
@@ -127,7 +125,7 @@ export async function readLines(
 
 /**
  * Reads a page of the lines and, for the last page, the balance at its end, in one snapshot. A caller that
- * adds up all pages can see that an entry was missed which committed late, before the caller's cursor.
+ * adds up all pages can notice a missed entry: it was committed late, with a time before the caller's cursor.
  */
 export async function readPage(
   pool: Pool,

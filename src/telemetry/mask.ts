@@ -1,5 +1,5 @@
 /**
- * The forms of telephone numbers in texts: E.164 (`+` may be `%2B` in an address), with Mali's country code,
+ * The forms of telephone numbers in texts: E.164 (`+` may be `%2B` in a URL), with Mali's country code,
  * and Mali's eight digits alone or in pairs. Digits that only look like a number do not match: the first part
  * of a UUID, a part of a longer word or number, and an id that follows its kind (`payout:70000001`).
  */
