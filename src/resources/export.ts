@@ -7,7 +7,7 @@ export type ExportCell = string | number | bigint | boolean | Date | null
 
 export interface Column {
   name: string
-  /** True if the column holds text that a person typed, which can be any text. */
+  /** True if the column holds text that a person typed: a cell may then look like a formula. */
   isText: boolean
 }
 

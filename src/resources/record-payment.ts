@@ -24,8 +24,8 @@ export const paymentOutTypes = { ...paymentTypes, dailyLimit: dailyLimitType } a
 
 /**
  * Makes the function that records payments out. Payments that arrive together share one statement. Payments
- * of callers with a daily limit share another one, because that statement fails as a whole when one caller
- * exceeds its limit.
+ * of callers with a daily limit share a second statement, because it fails as a whole when one caller exceeds
+ * the limit.
  * @throws DomainError LIMIT_EXCEEDED, from the function that is made
  */
 export function recordsPaymentsOut<Item extends { merchantId: number }, Made>(

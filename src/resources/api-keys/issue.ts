@@ -48,8 +48,8 @@ const issuerSql = `
     AND coalesce(k.expires_at > now(), true) AND m.status = 'active'`
 
 /**
- * Refuses scopes that the caller does not hold. Refuses also every caller with limits: two keys with the same
- * limits would allow twice as much as one.
+ * Refuses scopes that the caller does not hold. Also refuses every caller with limits, because two keys with
+ * the same limits would allow twice as much as one.
  * @throws DomainError FORBIDDEN
  */
 export function checkGrants(ctx: Context, scopes: readonly string[]): void {

@@ -1,4 +1,4 @@
--- Refuses to mark a row as approved while it has too few approvals, for every code path.
+-- Keeps every code path from marking a row as approved while it has too few approvals.
 CREATE OR REPLACE FUNCTION guard_approval() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN
@@ -11,7 +11,7 @@ END $$;
 
 REVOKE EXECUTE ON FUNCTION guard_approval FROM PUBLIC;
 
--- A constraint of the table allows the move from `pending_approval` to `processing` only with `approved`;
+-- A constraint of `batch` allows the move from `pending_approval` to `processing` only with `approved`;
 -- this trigger allows `approved` only with enough approvals.
 CREATE OR REPLACE TRIGGER "batch_approvals" BEFORE UPDATE OF "approval" ON "batch" FOR EACH ROW
   WHEN (OLD.approval <> 'approved' AND NEW.approval = 'approved') EXECUTE FUNCTION guard_approval();

@@ -52,5 +52,5 @@ export async function writeHeadEmails(
   })
 }
 
-/** Most merchants that one run writes to. */
+/** The maximum number of merchants that one run takes. */
 export const headEmailsMax = 100

@@ -1,9 +1,10 @@
 -- Takes the recipients that are next, and writes the request to the operator of each. Merchants take turns,
--- and so do the batches of one merchant. Only operators in `open` are asked, each for as many recipients as
--- it has room for (`rooms`). One batch has at most `batch_max` running calls: those of the calling process
--- (`busy_...`), those of other processes (every call that is not in `own`), and the new ones. The operators
--- of a batch share these calls, so that a slow operator does not delay the others. A recipient is taken only
--- when its call can begin; until then it stays `pending`, so that a cancellation or a halt still stops it.
+-- and so do the batches of one merchant. Only recipients of the operators in `open` are taken, of each
+-- operator at most the number in `rooms`. One batch has at most `batch_max` running calls: those of the
+-- calling process (`busy_...`), those of other processes (every call that is not in `own`), and the new ones.
+-- The operators of a batch share these calls, so that a slow operator does not delay the others. A recipient
+-- is taken only when its call can begin; until then it stays `pending`, so that a cancellation or a halt
+-- still stops it.
 CREATE OR REPLACE FUNCTION begin_recipients(
   open provider[], rooms int[], busy_batches int[], busy_operators provider[], batch_max int,
   fence_ms bigint, first_check_ms bigint, own bigint[], call_ms bigint

@@ -1,4 +1,4 @@
--- Enqueues the job that sends recipients if a batch has recipients to send, also if they became due while no
+-- Enqueues the job that sends recipients if a batch has recipients to send, even if they became due while no
 -- process ran.
 CREATE OR REPLACE FUNCTION enqueue_due_batches() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$

@@ -119,7 +119,7 @@ export const Batch = builder.prismaNode('Batch', {
   }),
 })
 
-/** Converts a client's id to the id of a batch; -1, which no batch has, where it is not such an id. */
+/** Converts a client's id to the id of a batch. Returns -1, which no batch has, if the text is no such id. */
 export const batchId = (id: string): number => readSmallId('Batch', id)
 
 const BatchFilter = inputOf('BatchFilter', batchFilterInput, {

@@ -29,7 +29,7 @@ export function availabilityOf(link: LinkUse, freeInMs: number | null, now: Date
   return freeInMs !== null || (usageLimit !== null && usageCount >= usageLimit) ? 'exhausted' : 'open'
 }
 
-/** SQL for a link `l`: ms until a slot becomes free at the latest where open attempts hold all; else null. */
+/** SQL for a link `l`: if open attempts hold all slots, ms until one is free at the latest; else null. */
 export const freeInMsSql = `CASE WHEN l.usage_count + l.open_count >= l.usage_limit THEN
   ceil(extract(epoch FROM link_slots_free_at(l.id, l.usage_limit - l.usage_count, service_now())
     - service_now()) * 1000)::int END`

@@ -71,7 +71,7 @@ export interface PayerPayment {
   id: bigint
   merchantId: number
   merchantName: string
-  /** The slug of the link that it is paid by; null where its merchant requested it without a link. */
+  /** The slug of its link; null where the merchant requested the payment without a link. */
   slug: string | null
   /** The title of the link, or the description that the merchant wrote. */
   title: string | null

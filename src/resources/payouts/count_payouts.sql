@@ -1,5 +1,5 @@
--- Keeps exact counts of payouts by merchant, method and status. Each writer of a merchant's payouts holds the
--- lock on its balance, so no other transaction changes the same counts at the same time.
+-- Keeps exact counts of payouts by merchant, method and status. Each transaction that writes payouts holds
+-- the lock on the merchant's balance, so no other transaction changes the same counts at the same time.
 CREATE OR REPLACE FUNCTION count_payouts() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

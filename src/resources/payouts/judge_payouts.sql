@@ -33,7 +33,7 @@ BEGIN
     LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.address)
       AS account ON true
     LEFT JOIN LATERAL (
-      -- Written with BETWEEN, only the unique index on (reference, merchant_id) can answer this, even if the
+      -- Because of BETWEEN, only the unique index on (reference, merchant_id) can answer this, even if the
       -- planner's estimates prefer another index.
       SELECT true AS found FROM payout p
       WHERE (p.reference, p.merchant_id) BETWEEN (i.reference, i.merchant_id)

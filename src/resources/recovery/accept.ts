@@ -16,7 +16,7 @@ export interface AcceptedRestore {
   epoch: number
   reconciled: Reconciled
   orphans: Orphan[]
-  /** Number of keys whose secrets are refused until they are regenerated. */
+  /** Number of keys that are refused until they are regenerated. */
   suspendedKeys: number
   /** The reason why money still may not leave; null where it may. */
   haltedStill: string | null

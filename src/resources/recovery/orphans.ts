@@ -21,8 +21,8 @@ export interface Orphan {
 const orphansMax = 10_000
 
 /**
- * SQL for whether a payment out with this identity exists here and has not begun. Once it begins, its
- * operator is only asked about it, and it is never sent. A cancelled payment never begins.
+ * SQL that is true if a payment out with this identity exists here and has not begun. When it begins, the
+ * service only asks the operator about it, and never sends it. A cancelled payment never begins.
  */
 export const isNotBegun = (identity: string) => `(
   EXISTS (SELECT FROM payout p WHERE p.correlation_id = ${identity} AND p.status = 'pending')

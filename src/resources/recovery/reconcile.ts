@@ -39,7 +39,7 @@ interface StatedTransfer {
 /**
  * Compares a day of a statement with the database, and adds the result to `sum`. An open request becomes
  * `accepted` and due: the operator has it, so the service asks about it and never sends it again. A transfer
- * that the database lacks becomes an orphan, only once even if the day is read several times.
+ * that the database lacks becomes one orphan, even if the day is read several times.
  */
 export async function reconcileDay(
   pool: Pool,

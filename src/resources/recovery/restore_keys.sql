@@ -1,4 +1,4 @@
--- Makes the keys work again that a restore suspended.
+-- Makes API keys that a restore suspended valid again.
 CREATE OR REPLACE FUNCTION restore_keys() RETURNS void LANGUAGE sql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
   UPDATE api_key SET suspended_at = NULL WHERE suspended_at IS NOT NULL

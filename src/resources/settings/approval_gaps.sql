@@ -1,5 +1,5 @@
--- Lists in sentences the gaps of a merchant's approvals: payments that need none, and API keys whose payments
--- no person can approve. Empty while approvals are off.
+-- Lists in sentences the gaps of a merchant's approvals: payments that need no approval, and API keys whose
+-- payments no person can approve. Empty while approvals are off.
 CREATE OR REPLACE FUNCTION approval_gaps(merchant int) RETURNS text[] LANGUAGE sql STABLE SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
   SELECT array_remove(ARRAY[

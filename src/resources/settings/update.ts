@@ -16,7 +16,7 @@ import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 const reason = 'changes the merchant that the token names'
 
 /**
- * The highest threshold from which payments need approval. Choice: the total of the largest possible batch.
+ * The highest value of the setting `approvalThreshold`. Choice: the total of the largest possible batch.
  */
 const approvalThresholdMaxXof = 1_000_000_000_000
 

@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import type { Span } from '../../ledger/statement.ts'
 import { invalidInput } from '../../shared/input.ts'
 
-/** Checks the time span of a statement; without an end it goes to now. @throws DomainError INVALID_INPUT */
+/** Checks the time span of a statement; without an end, it ends now. @throws DomainError INVALID_INPUT */
 export function checkSpan(ctx: Context, { from, to }: { from: Date; to?: Date | null | undefined }): Span {
   if (to && to < from) throw invalidInput([{ field: 'to', message: 'must not be earlier than `from`' }])
   if (!to && from > ctx.clock.now())

@@ -83,7 +83,7 @@ function wordTime(at: string, locale: 'fr' | 'en'): string {
 interface Given {
   merchant: string
   name: string
-  /** The link, or the place and time of a sign-in, or the head of the audit log. */
+  /** The link, or the address and time of a sign-in, or the head of the audit log. */
   detail: string
 }
 

@@ -11,7 +11,7 @@ interface IssuedKey {
 
 /**
  * Runs a change of a member, and writes the audit entry of each API key that was shown to the member and that
- * the change revokes (`change_member` does that) or hands over.
+ * the change revokes (in `change_member`) or hands over.
  * @returns the ids of the keys that were revoked
  */
 export async function recordKeys(

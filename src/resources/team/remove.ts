@@ -36,8 +36,8 @@ const keptInput = z.object({ keepKeys: listOf(z.number()) })
  * shown to the member; `security_alert` (`keys_revoked`) names these keys. The row of the member stays,
  * because other records refer to it. The e-mail address may be invited again.
  * @param raw.keepKeys the keys that keep working, for programs that use them: global ids or ids. They pass to
- *   the person who removes the member. The removed member still knows their secrets, as `security_alert`
- *   (`keys_kept`) says, until they are regenerated.
+ *   the person who removes the member. The removed member still knows the secrets of these keys until they
+ *   are regenerated; `security_alert` (`keys_kept`) says so.
  * @throws DomainError INVALID_INPUT (a key that is not valid or was not shown to the member), NOT_FOUND,
  *   FORBIDDEN (also: no other member would hold the kept keys), STATE_CONFLICT (the last owner)
  * @see docs/design/rules.md#people

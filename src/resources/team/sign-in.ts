@@ -57,7 +57,7 @@ export async function signInMember(ctx: Context, raw: z.input<typeof signInInput
   })
 }
 
-/** Writes an e-mail to the member about a sign-in from a new address, which may be a stranger's. */
+/** Writes an e-mail to the member about a sign-in from a new address: a stranger may have signed in. */
 async function notifyMember(tx: PoolClient, ctx: Context, member: Candidate): Promise<void> {
   const { memberId, merchantId, merchant, locale, name, email } = member
   const policy = { max: newAddressEmailsMax, windowMs: limits.resetsWindowMs }

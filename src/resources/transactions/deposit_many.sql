@@ -29,8 +29,8 @@ DECLARE
   recorded boolean[];
   request_ids bigint[];
   correlation_ids uuid[];
-  -- Merchants with a deposit that was judged `made` but whose reference another payment took at that moment:
-  -- a `short` after it may be wrong, so its outcome is `again`.
+  -- Merchants with a deposit that was judged `made` but not written, because another payment took its
+  -- reference at that moment. It seemed to leave less for later deposits, so their `short` becomes `again`.
   wrongly_declined int[];
 BEGIN
   PERFORM share_access(merchant_ids, waits);

@@ -14,8 +14,8 @@ import type { Xof } from '../../shared/money.ts'
 const seesAll = 'an administrator sees all merchants'
 
 /**
- * An excess: for a collection, the operator reported a larger payment than was requested, and a person must
- * still decide who gets the difference.
+ * An excess: the operator reported a larger payment for a collection than was requested. A person must still
+ * decide who gets the difference.
  */
 export interface Excess {
   id: number

@@ -35,7 +35,7 @@ BEGIN
     LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.address)
       AS account ON true
     LEFT JOIN LATERAL (
-      -- Written with BETWEEN, only the unique index on (reference, merchant_id) can answer this, even if the
+      -- Because of BETWEEN, only the unique index on (reference, merchant_id) can answer this, even if the
       -- planner's estimates prefer another index.
       SELECT true AS found FROM transaction t
       WHERE (t.reference, t.merchant_id) BETWEEN (i.reference, i.merchant_id)
@@ -47,7 +47,7 @@ BEGIN
         SELECT coalesce(sum(CASE WHEN r.status = 'success' THEN r.settled_amount
           WHEN r.status IN ('pending', 'processing') THEN r.amount END), 0)
         FROM transaction r WHERE r.refund_of_id = t.id) AS remaining
-      -- `OFFSET 0` keeps the other conditions away from the search: only the id can find the row.
+      -- Because of `OFFSET 0`, the planner finds the row by its id, and checks the other conditions later.
       FROM (SELECT o.* FROM transaction o WHERE o.id = i.refund_of_id OFFSET 0) AS t
       WHERE t.merchant_id = i.merchant_id AND t.transaction_type = 'pay' AND t.status = 'success'
       LIMIT 1

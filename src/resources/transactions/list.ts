@@ -77,7 +77,7 @@ const compactTransactionCounts = sqlFunction('compact_transaction_counts', {
   gives: 'int',
 })
 
-/** Most changes that one step adds to the counts. */
+/** The maximum number of changes that one step adds to the counts. */
 export const countChangesMax = 20_000
 
 /** Adds pending changes to the counts of transactions. @returns whether there may be more */

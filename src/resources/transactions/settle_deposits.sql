@@ -1,5 +1,5 @@
 -- Settles deposits. A deposit that was sent ends only here and only once. At most the reserved amount is
--- paid, and the rest is available again. When the refunds of a collection reach its whole amount, the
+-- paid, and the rest is available again. When the refunds of a collection reach its paid amount, the
 -- collection becomes `reversed`. Of several outcomes for one deposit, the first that may apply is applied.
 -- `moved` is false where the outcome was not applied: the deposit had ended, had not begun, or was sent again
 -- or accepted since. `status` is then the present status of the deposit, null where it does not exist.

@@ -9,7 +9,7 @@ import { decryptWebhookSecret } from './secrets.ts'
 import { signedHeaders, type SigningSecrets } from './sign.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
-/** Ends one pass over an endpoint's queue. @returns whether another delivery is due now */
+/** Stores when the next delivery of an endpoint is due. @returns whether one is due already */
 const rescheduleEndpoint = sqlFunction('reschedule_endpoint', {
   takes: { endpoint: 'int' },
   gives: 'boolean',
@@ -104,8 +104,8 @@ function goesOn({ isActive, failureCount }: EndpointState, { retryAfterMs }: Sen
 }
 
 /**
- * Computes the ms until the next attempt; null where there is none. Ten percent of random variation up or
- * down keep retries from coming in waves.
+ * Computes the ms until the next attempt; null where there is none. A random change of up to ten percent
+ * keeps retries from coming in waves.
  */
 function waitAfter(scheduleS: readonly number[], count: number, result: SendResult): number | null {
   const waitS = scheduleS[count]

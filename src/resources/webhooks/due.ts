@@ -23,7 +23,7 @@ const webhookKeptDays = 30
 /** Days after which the service deletes a delivery that ended. */
 const webhookSweptDays = 90
 
-/** Most deliveries of each kind that one step of the clean-up takes. */
+/** The maximum number of deliveries that one step of the clean-up ends, and that it deletes. */
 export const webhookSweepMax = 1_000
 
 /**

@@ -25,7 +25,7 @@ BEGIN
       VALUES (endpoint, merchant, free, address, names, encrypted, operation_id, at, at)
       ON CONFLICT DO NOTHING RETURNING e.id, e.secret_encrypted;
     IF FOUND THEN RETURN; END IF;
-    -- This operation's endpoint was removed since: the repetition does not make a new one.
+    -- The endpoint of this operation was removed since: the repetition does not make a new one.
     IF EXISTS (SELECT FROM webhook_endpoint e WHERE e.made_for = operation_id AND e.merchant_id = merchant
       AND e.removed_at IS NOT NULL) THEN
       RETURN;
