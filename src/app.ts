@@ -127,8 +127,8 @@ function startEngines(services: Services, { connection, background }: StartConte
   const { 'webhooks.deliver': deliver, ...others } = serviceTasks(services)
   const common = { connection, role: serviceRole, log: background }
   return [
-    // One job for each operator, and as many others: batches, e-mails, and jobs that only tell a running job
-    // of more work (`drain.ts`).
+    // Room for one job of each operator, and for as many other jobs: batches, e-mails, and jobs that only
+    // tell a running job of more work (`drain.ts`).
     startEngine({ ...common, tasks: others, jobsAtOnce: 2 * providers.length, sessionsMax: 8 }),
     startEngine({
       ...common,
@@ -169,7 +169,8 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
   const batches = openBatches(pool)
   closers.push(() => batches.idle())
   const webhooks = openWebhooks(start, closers)
-  // Before the database closes, each call to an operator has its result recorded, also if no answer came.
+  // The database closes only after the result of each call to an operator is recorded, also if no answer
+  // came.
   const inFlight = new Map<string, Promise<unknown>>()
   const settled = async () => void (await Promise.allSettled(inFlight.values()))
   closers.push(settled)
@@ -264,7 +265,7 @@ function openWebhooks(
 
 const databasePoolMax = 12
 const merchantPoolMax = 6
-/** One of these sessions holds the leases of all queues. */
+/** The most database sessions for leases. One of them holds the leases of all queues. */
 const leasePoolMax = 6
 
 async function closeListeners(listeners: { close(): Promise<void> }, http: HttpServer): Promise<void> {
@@ -305,7 +306,7 @@ const webhookRetryMs = 2_000
 
 /**
  * Moves the time of the simulator, then of the service, and starts the jobs that may now be due. The
- * simulator goes first: its customers have acted when the service asks.
+ * simulator goes first, so that its customers have acted before the service asks about their payments.
  */
 async function advanceClock(
   services: Services,

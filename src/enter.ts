@@ -21,7 +21,7 @@ export interface Steps {
 
 /** The step that counts a request and refuses one too many. */
 interface Turn extends EnterStep {
-  /** Sets the headers with the caller's remaining requests after an earlier step refused; counts nothing. */
+  /** Sets the headers with the caller's remaining requests where an earlier step refused. Counts nothing. */
   setHeaders?: (ctx: Context) => void
 }
 
@@ -29,7 +29,7 @@ interface Turn extends EnterStep {
  * Runs the steps in the same order for every handler. The handler then reads the body, and only after that
  * the work takes its slot (`ctx.admission.run`): a body that arrives slowly holds no slot. GraphQL runs the
  * sequence twice, because only its body says what the operation needs: `caller` before the body is read,
- * `right` and `turn` after it.
+ * `right` and `turn` after it. It looks for room only when the operation runs.
  * @returns the context of the caller
  * @throws DomainError OVERLOADED, UNAUTHENTICATED, ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, the errors of
  *   `right`, RATE_LIMITED, in this order

@@ -35,7 +35,8 @@ export function alternatives(rule: Exclude<AccessRule, string>): readonly (reado
 }
 
 /**
- * One demand of an operation: a rule, its coordinate, and the `@skip`/`@include` variables that may lift it.
+ * One demand of an operation: a rule, the schema coordinate that has the rule, and the variables of `@skip`
+ * and `@include` that may lift the demand.
  */
 interface Demand {
   rule: AccessRule
@@ -92,7 +93,7 @@ export function checkAccess(
   variables: Readonly<Record<string, unknown>> | null | undefined,
 ): void {
   for (const { rule, coordinate, when } of plan.demands) {
-    // An absent variable may have a default value: then the demand stays.
+    // An absent variable lifts no demand, because it may have a default value.
     const lifted = when.some(({ variable, is }) => variables?.[variable] === !is)
     if (!lifted) checkRule(rule, coordinate, actor)
   }

@@ -64,10 +64,11 @@ export function joinChannel<T>(
 }
 
 /**
- * Sends a stream to its reader. The readers of a channel that have all its events share the work: each event
- * is executed once, and its frame goes to all of them. A reader that is behind executes events alone until it
- * has caught up. For a reader that stalls, nothing waits in memory except the bytes in its connection: the
- * reader falls behind, reads the log again when there is room, and is cut off after `stallMs` without room.
+ * Sends a stream to its reader. The readers that have received all events of their channel so far share the
+ * work: each new event is executed once, and its frame goes to all of them. A reader that is behind executes
+ * events alone until it has caught up. For a reader that stalls, nothing waits in memory except the bytes in
+ * its connection: the reader falls behind, reads the log again when there is room, and is cut off after
+ * `stallMs` without room.
  * @throws the error with which `stream` or its log ended
  */
 export async function deliver<T>(
@@ -184,7 +185,8 @@ function openChannel<T>({ log }: LiveStream<T>, write: FrameWrite<T>, onClose: (
 
 /**
  * Sends the events that the reader has missed, one by one.
- * @returns true if there is room for more: the reader then has every event that the channel has sent
+ * @returns false if the connection has no more room; true once the reader has every event that the channel
+ *   has sent, or its stream has ended
  */
 async function catchUp<T>(
   channel: Channel<T>,

@@ -284,7 +284,7 @@ function compileObject(
   }
 }
 
-/** Begins all works at once, and returns a promise only where one of them has to wait. */
+/** Calls all functions at once, and returns a promise only where one of them returned a promise. */
 function together<T>(works: readonly (() => unknown)[], finish: (values: unknown[]) => T): T | Promise<T> {
   const values: unknown[] = []
   let waits = false
@@ -295,7 +295,7 @@ function together<T>(works: readonly (() => unknown)[], finish: (values: unknown
       values.push(value)
     }
   } catch (error) {
-    // The first error is the answer: the results of the other works are ignored.
+    // The first error is the answer: the results and errors of the other functions are ignored.
     for (const value of values) if (isPromise(value)) value.catch(() => {})
     throw error
   }

@@ -96,7 +96,7 @@ interface Newest<Row> {
   hasSmallIds?: boolean
   /** Counts the rows of the list, faster than one by one. */
   count?: () => Promise<number>
-  /** Finds a page by its offset faster than row by row; null where the list ends before it. */
+  /** Finds a page by its offset faster than row by row; null where the list ends before the offset. */
   find?: (page: PageBounds) => Promise<{ id?: object; skip: number } | null>
 }
 

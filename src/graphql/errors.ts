@@ -121,7 +121,8 @@ export function toGraphQLError(error: unknown, requestId: string, log: Log): Gra
 
 /**
  * Whether the caller's request caused an error. While fields run, GraphQL itself and the libraries throw
- * errors of the same class about bugs of the service: these name a field, or no part of the document.
+ * errors of the same class for bugs of the service. Such an error points to a field of the document, or to no
+ * part of it.
  */
 function isCallers(error: GraphQLError, isRunning: boolean): boolean {
   if (!isRunning || error.extensions['code'] !== undefined || error instanceof PothosValidationError)

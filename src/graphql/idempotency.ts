@@ -25,7 +25,8 @@ export class IdempotencyPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
     return async (source, args, ctx, info) => {
       const operation = (ctx as unknown as Context).idempotentOperation
       if (!operation) return resolve(source, args, ctx, info)
-      // A dry run is undone: it does not use the key, and does not find a row that was made under it.
+      // A dry run is rolled back: it does not use the key, and does not find a row that was made under the
+      // key.
       if ('dryRun' in args && args.dryRun === true)
         return resolve(source, args, { ...ctx, idempotentOperation: null }, info)
       operation.outcome = 'unknown'

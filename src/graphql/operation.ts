@@ -70,7 +70,10 @@ export interface Operations {
   run(operation: CheckedOperation): Promise<ExecutionResult | FrameStream>
 }
 
-/** Returns the steps of a GraphQL request before its document is read; `read` does the other steps. */
+/**
+ * Returns the steps of a GraphQL request before its document is read: only the caller is signed in. The other
+ * steps depend on the document: `read` and `run` take them.
+ */
 export function beforeDocument(authorization: string | undefined): Steps {
   const later = skip('the document says what is asked for, how urgent it is and whether it writes')
   return { room: later, caller: signIn(authorization), right: later, turn: later }

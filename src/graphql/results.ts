@@ -18,7 +18,10 @@ export function resultName({ fieldName }: { fieldName: string }): string {
   return `${fieldName.charAt(0).toUpperCase()}${fieldName.slice(1)}Result`
 }
 
-/** The plugin that describes each result union: the type of a success, and that the others are refusals. */
+/**
+ * The plugin that writes the description of each result union: which member is the success, and that the
+ * other members are refusals.
+ */
 export class ResultsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onTypeConfig(config: PothosTypeConfig): PothosTypeConfig {
     if (config.kind !== 'Union' || config.description !== undefined) return config

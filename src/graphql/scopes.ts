@@ -154,8 +154,8 @@ export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
 
   /**
    * Checks the rule of the type that `node(id)` returns, which is known only now: the plan saw only the
-   * interface. It does not check in a mutation: by then the change has been made, and its answer must never
-   * be hidden.
+   * interface. In a mutation the rule is not checked: by then the change has been made, and its answer must
+   * never be hidden.
    */
   override wrapResolveType(
     resolveType: GraphQLTypeResolver<unknown, Types['Context']>,

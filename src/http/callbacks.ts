@@ -8,9 +8,10 @@ import { type HttpBindings, readBody } from './request.ts'
 
 /**
  * The routes for operators' callbacks. A callback is a hint: it is checked, stored and acknowledged, and then
- * the operator is asked; it moves no money by itself, so that a forged one costs only one question. A
- * callback passes none of the steps of `enter.ts`: its driver checks it, by its token or its signature over
- * the body, because an operator that is refused may not send the callback again.
+ * the operator is asked. It moves no money by itself, so a forged callback costs only one question to the
+ * operator. A callback takes none of the steps of `enter.ts`, because an operator that is refused may not
+ * send the callback again. The operator's driver checks the callback instead, by its token or by its
+ * signature over the body.
  */
 export function callbackRoutes(services: Services): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()

@@ -18,8 +18,9 @@ export interface ConnectionBounds extends Pick<ConnectionMaxima, 'max' | 'perAdd
 }
 
 /**
- * The number of refused connections that get an answer at the same time. Choice. Node drops further
- * connections without an answer, so that refusals, too, use a bounded number of file descriptors.
+ * The number of connections beyond `max` that are open at the same time to receive their refusal. Choice.
+ * Node drops further connections without an answer, so that refusals, too, use a bounded number of file
+ * descriptors.
  */
 const refusedMax = 256
 /**

@@ -21,9 +21,9 @@ export function csvLines(columns: readonly Column[], rows: readonly (readonly Ex
 function field(cell: ExportCell, isText: boolean): string {
   if (cell === null) return ''
   const text = cell instanceof Date ? cell.toISOString() : String(cell)
-  // Spreadsheets run a cell that begins like this as a formula, also after a semicolon or a line break:
-  // French spreadsheets begin a new cell there and ignore a quotation mark before it. The apostrophe keeps
-  // typed text as text.
+  // Spreadsheets run a cell that begins with one of these characters as a formula. French spreadsheets begin
+  // a new cell also after a semicolon or a line break, and ignore a quotation mark before the character. The
+  // apostrophe makes the cell a text.
   const safe = isText ? text.replaceAll(/^(?=[=+\-@\t\r])|(?<=;|.[\t\r\n])(?=[\s"']*[=+\-@])/gs, "'") : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

@@ -12,10 +12,7 @@ export interface Download {
   contentType: string
   /** The name under which requests for the file are counted. */
   route: string
-  /**
-   * The rule of who may fetch the file: the access rule that the schema states for the type that the file
-   * holds.
-   */
+  /** The access rule of the file: the rule that the schema states for the type that the file shows. */
   rule: AccessRule
   /**
    * Sends the file; calls `begin` to send the head.

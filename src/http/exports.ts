@@ -33,8 +33,8 @@ const exports: Readonly<Record<string, Export>> = {
 export const exportNames = Object.keys(exports)
 
 /**
- * Makes the rows of the exports: tables of any length as CSV, in constant memory. A page is read only after
- * the client has taken the page before it.
+ * Makes the rows of the path table for the exports: tables of any length as CSV, in constant memory. A page
+ * is read only after the client has taken the page before it.
  */
 export function exportRows(schema: GraphQLSchema): RouteRow[] {
   /** The number of running exports, by merchant. */

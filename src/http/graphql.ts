@@ -192,8 +192,8 @@ function checkTransport(kind: string, request: Request): void {
 const answerTypes = ['application/graphql-response+json', 'application/json', eventType]
 
 /**
- * Whether a client accepts one of these types, in UTF-8. It is never true where Yoga finds no accepted type
- * for its answer.
+ * Whether a client accepts one of these types, in UTF-8. True only if Yoga, too, finds an accepted type for
+ * its answer.
  */
 function accepts(request: Request, types: readonly string[]): boolean {
   const accepted = (request.headers.get('accept') || '*/*').toLowerCase().replaceAll(/\s/g, '').split(',')

@@ -15,8 +15,8 @@ const answerMs = 1_000
 /**
  * Makes the handler of health checks, for load balancers and supervisors. `GET /livez` answers while the
  * event loop runs, in any state of the database. `GET /readyz` answers 200 while this process should get
- * requests, else 503 with the missing parts. Both need no credential, count in no limit and are not logged.
- * Requests for `/readyz` that come at the same time share one question to the pools.
+ * requests, else 503 with the missing parts. No rate limit counts these requests; they need no credential and
+ * are not logged. Requests for `/readyz` that come at the same time share one question to the pools.
  */
 export function openHealth(
   services: Services,
@@ -44,8 +44,8 @@ async function answerReadiness(
 }
 
 /**
- * Returns the parts that are missing. The process answers only after all migrations: later only the database
- * can be missing, or the process is ending.
+ * Returns the parts that are missing: the database, or `draining` where the process is ending. Migrations
+ * cannot be missing, because the process answers only after them.
  */
 async function missingParts(services: Services, http: HttpServer): Promise<string[]> {
   if (http.isRetiring()) return ['draining']

@@ -73,9 +73,9 @@ export async function answerOnce(
 }
 
 /**
- * Returns the part of the caller that must be the same in a repetition. A person gets only the kept
- * answers to that person. A program also gets those of the merchant's other programs, unless an answer
- * shows a secret.
+ * Returns the part of the caller that must be the same in a repetition. The kept answer to a person is sent
+ * again only to that person; the kept answer to a program, to every program of the merchant. An answer that
+ * shows a secret is sent again only to the same person or key, with the same rights.
  */
 function askerOf(actor: Actor, showsSecret: boolean): object | null {
   const { memberId, apiKeyId, apiKeyVersion, scopes, keyLimits } = actor

@@ -7,7 +7,7 @@ import { readSmallId } from '../shared/ids.ts'
 import { type Download, downloadRow } from './downloads.ts'
 import type { RouteRow } from './request.ts'
 
-/** Makes the rows of the QR codes of payment links, as files. */
+/** Makes the rows of the path table for the QR codes of payment links, as files. */
 export function linkCodeRows(schema: GraphQLSchema): RouteRow[] {
   const rule = accessRuleOf(schema, 'PaymentLink')
   const rowOf = (extension: 'svg' | 'png', contentType: string) => {

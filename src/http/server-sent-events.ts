@@ -14,7 +14,8 @@ const retryMs = 1_000
 /**
  * Sends a subscription as server-sent events, in the form of graphql-sse's distinct connections. Each event
  * has its cursor as `id`, which the browser sends back as `Last-Event-ID`. When the service ends, it cuts the
- * stream without `complete`, so that clients come back; when the client ends it, the stream ends at once.
+ * stream without `complete`, so that clients connect again. When the client disconnects, the stream ends at
+ * once.
  */
 export async function sendEvents(
   stream: FrameStream,

@@ -15,7 +15,7 @@ const headerMaxBytes = 16 * 1_024
 /** The one HTTP server of the service. */
 export interface HttpServer {
   server: Server
-  /** The port of the server, also where any free port was asked for. */
+  /** The port on which the server listens, also where the configuration asked for any free port. */
   port: number
   /**
    * Announces that the service ends soon: from now on `/readyz` answers 503; all other requests are served.
@@ -32,8 +32,8 @@ export interface HttpServer {
 }
 
 /**
- * Listens at once; requests wait for `listener`, so that the port is known while the rest of the service
- * starts.
+ * Listens at once, so that the port is known while the rest of the service starts. Until `listener` resolves,
+ * requests wait.
  * @param bounds the limits on connections; null (used in tests) sets no limit
  * @throws Error with `EADDRINUSE` where the port is taken
  */
@@ -74,7 +74,7 @@ export async function listenHttp(
       else void listener.then((ready) => ready(message, response)).catch(() => response.destroy())
     },
   )
-  // Frees the descriptor of a client that stops reading an answer, too.
+  // This also closes the connection of a client that stops reading its answer.
   server.timeout = limits.connectionIdleMs
   if (bounds) boundConnections(server, bounds)
   const sockets = new Set<Socket>()
@@ -82,7 +82,7 @@ export async function listenHttp(
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  /** The request on each connection that is not answered yet. */
+  /** The unanswered request of each connection, with its response. */
   const asked = new WeakMap<Socket, [IncomingMessage, ServerResponse]>()
   server.prependListener('request', (message, response) => {
     asked.set(message.socket, [message, response])

@@ -21,7 +21,10 @@ import { anonymousContext } from './request.ts'
 /** The most sockets of one merchant. */
 const webSocketsPerMerchantMax = 5_000
 
-/** The most running operations on one socket: it has one token, and so at most 20 subscriptions. */
+/**
+ * The most running operations on one socket. Its token may have 20 subscriptions; the rest is for queries and
+ * mutations.
+ */
 const webSocketOperationsMax = 64
 const webSocketInitMs = 3_000
 const webSocketPingMs = 15_000
@@ -277,7 +280,7 @@ function speak(protocol: Protocol<Connection>, connection: Connection, services:
       send: (data) =>
         new Promise((resolve) => {
           if (socket.readyState === socket.OPEN) socket.send(data, () => resolve())
-          // No further result is taken for a socket that closes.
+          // While the socket closes, the promise stays open, so that no further result is taken.
           else void gone.promise.then(resolve)
         }),
       close: (code, reason) => socket.close(code, reason),

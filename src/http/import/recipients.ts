@@ -10,7 +10,10 @@ export interface Listed {
   locate: (problem: FieldProblem) => FieldProblem
 }
 
-/** A recipient of the table. The later check of a field refuses an `Unusable` value with its words. */
+/**
+ * A recipient of the table. The later check of a field refuses an `Unusable` value with the words of the
+ * value.
+ */
 type Recipient = Partial<Record<Field, TableCell>>
 
 /**

@@ -14,8 +14,8 @@ const kinds: Readonly<Record<string, { contentType: string; make: (options: Temp
 }
 
 /**
- * Makes the rows of the template tables, which a person fills in and sends to `POST /bulk/batches/import`;
- * they are in the reader's language.
+ * Makes the rows of the path table for the templates of a list of recipients. A person fills in a template
+ * and sends it to `POST /bulk/batches/import`. The templates are in the person's language.
  */
 export function templateRows({ config }: Services, schema: GraphQLSchema): RouteRow[] {
   const isSandbox = config.mode === 'sandbox'

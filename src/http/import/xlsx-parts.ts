@@ -3,7 +3,10 @@ import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 import { limits } from '../../shared/limits.ts'
 import { fileProblem } from './row.ts'
 
-/** A function that reads a part of a workbook by its path, as bytes; it returns null where there is none. */
+/**
+ * A function that reads a part of a workbook by its path, as bytes; it returns null for a part that does not
+ * exist.
+ */
 export type Parts = (path: string) => AsyncIterable<Buffer> | null
 
 /**

@@ -18,7 +18,7 @@ interface Words {
   token: string
   broken: string
   scriptless: string
-  /** The refusals of a form without mistakes, by their codes. */
+  /** The messages for a form that has no mistakes but is refused, by the code of the refusal. */
   refusals: Readonly<Record<string, string>>
 }
 

@@ -18,9 +18,9 @@ const isLoopback = addressMatcher(['127.0.0.0/8', '::1'])
 const proxyHeaders = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'via']
 
 /**
- * Whether the client of a request may read the sandbox's e-mails: a client on this machine may, and every
- * client where the setting opens them. A service that listens beyond this machine shows them to no client,
- * and neither to a request that an untrusted proxy forwarded: its client may be anywhere. The request must
+ * Whether the client of a request may read the sandbox's e-mails. Every client may if the setting makes them
+ * public. Otherwise the service must listen only on this machine, the client must be on this machine, and no
+ * untrusted proxy may have forwarded the request, because its client may be anywhere. The `Host` must also
  * name this machine, because a foreign web page could have pointed another name at it (DNS rebinding).
  */
 export function mayReadMail({ config, access }: Services, message: IncomingMessage): boolean {

@@ -12,7 +12,7 @@ import type { Problems, Typed } from './payment-link-form.ts'
 import { words } from './payment-link-words.ts'
 import { lateWatchMs } from './payment-stream.ts'
 
-/** The language of the visitor, and its part in addresses: empty where the browser's setting decides. */
+/** The language of the visitor, and the query that names it in addresses; empty where the browser decides. */
 export interface PageReader {
   language: PageLanguage
   query: string

@@ -208,9 +208,9 @@ function isOwnForm({ ctx, message: { headers } }: Visit): boolean {
 }
 
 /**
- * Asks the operator about a payment in the background: the payer waits, and the operator's callback may be
- * lost. The page does not wait for the result. It does not ask at once: the service may ask about a payment
- * only every three seconds, and a callback that comes in between would have to wait.
+ * Asks the operator about a payment in the background, because the payer waits and the operator's callback
+ * may be lost. The page does not wait for the result. The service does not ask about a young payment: it may
+ * ask only every three seconds, and a callback that comes in between would have to wait.
  */
 function askInTheBackground(ctx: Context, { status, reference, merchantId, createdAt }: PayerPayment): void {
   const isYoung = ctx.clock.now().getTime() - createdAt.getTime() < limits.firstCheckMs

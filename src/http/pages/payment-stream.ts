@@ -37,7 +37,7 @@ export function lateWatchMs({ settledAt, createdAt }: PayerPayment, now: Date): 
  * Sends one event, `over`, as soon as the state of an attempt differs from the state that its page shows, or
  * a failed attempt is watched no longer; then the stream ends. When the service ends, it cuts the stream
  * without that event, so that the browser connects again.
- * @param response its head is written already; the promise ends with the response
+ * @param response its head is written already; the function ends the response
  */
 export async function sendPaymentEvents(ctx: Context, watch: Watch, response: ServerResponse): Promise<void> {
   const gone = new AbortController()

@@ -151,7 +151,7 @@ function batchData(
 
 /**
  * Writes a batch in the form of REST. The approval is shown only where one is required. `processed_at` is
- * shown also while it is null, until the batch has ended, so that a client can wait for it.
+ * shown even while it is null, before the batch has ended, so that a client can wait for it.
  */
 function summary({
   approval,

@@ -29,9 +29,9 @@ import { routes } from './routes.ts'
 export const restPrefix = '/merchant/api'
 
 /**
- * Makes the rows of the REST interface, a thin table of routes that run the resolvers of GraphQL. The
- * document of each row is parsed, validated and planned at the start; with a row that does not fit the schema
- * the service does not start.
+ * Makes the rows of the path table for REST: routes that run the resolvers of GraphQL. The document of each
+ * row is parsed, validated and planned at the start. If a row does not fit the schema, the service does not
+ * start.
  */
 export function restRows(schema: GraphQLSchema): RouteRow[] {
   const spoken = withDatabaseWords(schema)

@@ -32,7 +32,9 @@ export interface RestRoute {
   bodyMaxBytes?: number
   /** Reads the body, where it is a form. @throws DomainError */
   form?: (ctx: Context, message: IncomingMessage) => Promise<FormFields>
-  /** Makes the envelope's `data` from the value of the operation's root field; left out, the value itself. */
+  /**
+   * Makes the envelope's `data` from the value of the operation's root field; by default that value itself.
+   */
   data?: (result: never, variables: never, request: RestRequest) => unknown
   /** True if the answer is `data` itself, without an envelope (see docs/design/rules.md#payment-status). */
   bare?: true
@@ -167,8 +169,8 @@ export function inSchemaWords<T>(entries: readonly (readonly [string, T])[]): Re
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Reads the JSON value of a body. Returns with it a generator that searches its structure for problems, one
- * piece at each step.
+ * Reads the JSON value of a body. Returns the value, and a generator that searches the structure of the body
+ * for problems, one piece at each step.
  */
 function readJson({ body: bytes, headers, form }: RestRequest) {
   if (form) return { json: form.fields as unknown, problem: structureProblem('') }
@@ -192,7 +194,7 @@ function readJson({ body: bytes, headers, form }: RestRequest) {
   }
 }
 
-/** The parts of the text that one step of the search reads. */
+/** The number of names, texts and brackets that one step of the search reads. */
 const partsPerStep = 2_000
 
 /**

@@ -32,7 +32,7 @@ import {
   withoutNulls,
 } from './route.ts'
 
-/** Every REST path of the service. Its scope is the scope of its operation in the schema. */
+/** Every REST path of the service. A path has the scope of its operation in the schema. */
 export const routes: readonly RestRoute[] = [
   {
     method: 'POST',
