@@ -169,8 +169,7 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
   const batches = openBatches(pool)
   closers.push(() => batches.idle())
   const webhooks = openWebhooks(start, closers)
-  // The database closes only after the result of each call to an operator is recorded, also if no answer
-  // came.
+  // The database closes only after the result of each operator call is recorded, also if no answer came.
   const inFlight = new Map<string, Promise<unknown>>()
   const settled = async () => void (await Promise.allSettled(inFlight.values()))
   closers.push(settled)
