@@ -8,7 +8,7 @@ import { LruMap } from '../shared/lru-map.ts'
 import { recordAccess } from './record-access.ts'
 
 /**
- * The most alerts about refused addresses in the window of `POST /auth`: about one address, and for one
+ * The most alerts about refused addresses in one window: about one address of a merchant, and for the
  * merchant. Choice: a few alerts are enough to warn the merchant.
  */
 const blockedAlertsPerAddressMax = 1
@@ -16,8 +16,8 @@ const blockedAlertsPerMerchantMax = 10
 
 /**
  * Emits a `security_alert` (`ip_blocked`) when a caller with a valid credential came from an address that the
- * account's whitelist or the key's limits do not allow. In a window a merchant gets one alert about an
- * address, and alerts about ten addresses. The refused request does not wait for the alert.
+ * account's whitelist or the key's limits do not allow. In one window a merchant gets at most one alert about
+ * each address, and at most ten alerts. The refused request does not wait for the alert.
  */
 export class BlockedAddresses {
   readonly #pool: pg.Pool
@@ -55,5 +55,7 @@ export class BlockedAddresses {
   }
 }
 
-/** Choice: as long as the window in which attempts to guess a secret are counted. */
+/**
+ * The window of these alerts. Choice: as long as the window in which attempts to guess a secret are counted.
+ */
 const windowMs = limits.authWindowMs

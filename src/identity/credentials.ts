@@ -20,8 +20,8 @@ export const credentialFreshMs = 400
 export type RevocationReason = 'UNAUTHENTICATED' | 'ACCOUNT_INACTIVE' | 'ADDRESS_NOT_ALLOWED'
 
 /**
- * Knows whether the credentials behind valid tokens are still valid, at most `credentialFreshMs` late. All
- * credentials that are asked for while a query runs share the next query: only one runs at a time.
+ * Knows whether the credentials behind valid tokens are still valid, at most `credentialFreshMs` late. Only
+ * one query runs at a time: all credentials that are asked for while it runs share the next query.
  */
 export class CredentialWatch {
   readonly #pool: pg.Pool
@@ -85,7 +85,8 @@ export class CredentialWatch {
   }
 
   /**
-   * Adds the credential to the next query. The state's age counts from now on, although the answer is newer.
+   * Adds the credential to the next query. The age of the state is counted from this moment, although the
+   * query reads the state a little later.
    */
   #ask(apiKeyId: number): Promise<KeyState | null> {
     const waiting = this.#next.get(apiKeyId)
@@ -231,7 +232,10 @@ function addressRevocation(state: KeyState | null, address: string | null): Revo
 const inUseMs = 10_000
 const agingMax = 1_000
 
-/** All requests wait for the one query: it must not wait for ever on a connection that has gone silent. */
+/**
+ * The time after which the query fails. All requests wait for this one query, so it must not wait for ever on
+ * a connection that has gone silent.
+ */
 const queryTimeoutMs = 3_000
 
 async function loadStates(pool: pg.Pool, apiKeyIds: number[]): Promise<Map<number, KeyState>> {

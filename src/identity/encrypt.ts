@@ -6,7 +6,7 @@ const tagBytes = 16
 /**
  * Encrypts a value that the database stores but must not be able to read (AES-256-GCM): nonce, tag, then the
  * encrypted text.
- * @param aad names the row of the value; in another row it cannot be decrypted
+ * @param aad names the row of the value; in another row the value cannot be decrypted
  */
 export function encrypt(key: KeyObject, plain: Uint8Array, aad: string): Buffer {
   const nonce = randomBytes(nonceBytes)

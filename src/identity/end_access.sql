@@ -1,5 +1,5 @@
--- A statement that ends access to a merchant's account waits here until the money movements of the merchant
--- that are under way have ended, and makes later ones wait.
+-- A statement that ends access to a merchant's account waits here until the merchant's money movements under
+-- way have ended. Money movements that begin later wait for the statement.
 CREATE OR REPLACE FUNCTION end_access() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

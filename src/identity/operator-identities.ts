@@ -1,7 +1,10 @@
 import { createHmac } from 'node:crypto'
 import type { MasterSecret } from './secrets.ts'
 
-/** The kind of operation. A deposit cannot have the reference of a collection; a payout can. */
+/**
+ * The kind of operation. The collections and deposits of a merchant share one set of references; payouts have
+ * a set of their own.
+ */
 export type IdentityKind = 'collect' | 'disburse' | 'payout' | 'recipients'
 
 /**

@@ -1,5 +1,5 @@
--- Records that a credential was replaced or ended: nodes keep a copy of the record outside of the database,
--- to notice it after a restore.
+-- Records that a credential was replaced or ended. Nodes keep a copy of the record outside of the database,
+-- so that they notice after a restore if the database has lost the change.
 CREATE OR REPLACE FUNCTION record_credential_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

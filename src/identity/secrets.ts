@@ -35,7 +35,10 @@ export class MasterSecret {
     return createSecretKey(this.#derive(`api-secret-pepper:${id}`))
   }
 
-  /** The key with which passwords are hashed, besides their salt; the form of a hash names its pepper. */
+  /**
+   * The pepper of passwords: each password is hashed with it and with a salt. The stored hash names its
+   * pepper.
+   */
   get passwordPepper(): KeyObject {
     return createSecretKey(this.#derive('password-pepper:1'))
   }
@@ -80,8 +83,8 @@ export class MasterSecret {
 }
 
 /**
- * Opens the configured secret, or else the secret in the file `secret.key` of the data folder. A missing file
- * is made; processes that start at the same moment get the same secret.
+ * Opens the configured secret, or else the secret in the file `secret.key` of the data folder. If the file is
+ * missing, creates it; processes that start at the same moment get the same secret.
  * @throws Error where the file holds something else
  */
 export async function openMasterSecret(configured: Secret | null, dataDir: string): Promise<MasterSecret> {

@@ -10,8 +10,8 @@ const loopDelayMaxMs = 100
 const databaseDelayMaxMs = 200
 
 /**
- * The slots that always stay; all slots, if `inFlightMax` is less. Choice: dashboards may use a fifth of
- * them, which is 32 waiting clients.
+ * The number of slots never falls below this, unless `inFlightMax` is less. Choice: dashboards may use a
+ * fifth of these slots, which is 32 waiting clients.
  */
 const slotsMin = 160
 
@@ -36,8 +36,8 @@ export interface Admission {
 
 /**
  * Opens the admission of requests.
- * @param inFlightMax number of slots; it falls while the event loop or the database is late, and rises again
- *   when neither is
+ * @param inFlightMax the most slots; their number falls while the event loop or the database is late, and
+ *   rises again when neither is
  * @param probe runs an empty statement through the pool that requests use, so that the probe waits as long as
  *   requests do. (The duration of a request itself tells nothing: some requests wait for operators.)
  */

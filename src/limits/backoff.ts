@@ -56,7 +56,7 @@ export const forgiveFailures = sqlFunction('forgive_failures', {
 })
 
 /**
- * Counts a try as a failure, before the credentials are checked, over all nodes.
+ * Counts a try as a failure, before the credentials are checked. All nodes share the counts.
  * @returns how many failures there are now, and whether the account signed in from this address before
  * @throws DomainError RATE_LIMITED, with the seconds to wait; then nothing is counted
  */

@@ -78,7 +78,8 @@ export function createRequestLimits(
   const accessChanges = new SharedWindow({ name: 'access-changes', ...accessPace }, store)
 
   /**
-   * Returns the windows to count in. The token's comes first: if it is full, the merchant's counts nothing.
+   * Returns the windows to count in. The token's window comes first: if it is full, the merchant's window
+   * counts nothing.
    */
   function keysOf({ actor, clientAddress }: LimitedCaller, kind: Counted, route: string) {
     const { whole, token } = limiters[kind]

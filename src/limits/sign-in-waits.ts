@@ -24,7 +24,8 @@ export interface Try {
   mustAlert: boolean
   /**
    * Counts a try of the second factor as a failure, after the password was right and before the code is
-   * checked. At a known address it counts nothing, because the count of sign-in tries already bounds them.
+   * checked. At a known address it counts nothing, because there the counted sign-in tries already bound the
+   * codes that can be tried.
    * @throws DomainError RATE_LIMITED, with the seconds to wait
    */
   takeCode(): Promise<void>
@@ -38,16 +39,16 @@ export interface Try {
 }
 
 /**
- * Begins a try to sign in. A try counts as a failure before the credentials are checked, over all nodes, in
- * three counts:
+ * Begins a try to sign in. The try is counted as a failure before the credentials are checked. There are
+ * three counts, which all nodes share:
  * - of the account at this address: each failure doubles the wait before the next try, up to a quarter of an
  *   hour, which leaves 105 guesses on the first day;
  * - of the address over all accounts: likewise, but the first failures cause no wait, because many people may
  *   share an address;
- * - of the account over all addresses: at most 100 in an hour.
- * An address from which the account signed in before waits for the first count alone, so that strangers
- * cannot lock the member out there. If many tries come at once from one address, one of them is checked, and
- * the others are refused.
+ * - of the account over all addresses: at most 100 in an hour. At an address from which the account signed in
+ *   before, only the first count causes a wait, so that strangers cannot lock the member out there; the
+ *   second count is left as it is. If many tries at one account come at once from one address, one of them is
+ *   checked, and the others are refused.
  * @param account the e-mail address that is tried, whether there is such an account or not
  * @throws DomainError RATE_LIMITED, with the seconds to wait; then nothing is counted
  */
@@ -71,7 +72,10 @@ export async function takeTry(pool: SqlConnection, account: string, address: str
   }
 }
 
-/** Records that an account signed in from an address: tries there then wait only for failures there. */
+/**
+ * Records that an account signed in from an address. From then on, only failures of the account at this
+ * address cause a wait there.
+ */
 export async function rememberAddress(
   connection: SqlConnection,
   account: string,

@@ -1,8 +1,8 @@
 -- Counts an amount against the daily limit of a key, and also against the token's limit if that is lower or
 -- the key has none. The day is a UTC day. If too little is left, it raises an error, which undoes the whole
--- statement. Deposits and payouts are created before the call, so that a repeated reference is refused as a
--- duplicate. Each caller has locked the balance of the merchant, to whom all rows of the key belong: so no
--- caller waits for another here. @returns the least amount that is left
+-- statement. Callers create deposits and payouts before they call this function, so that a repeated reference
+-- is refused as a duplicate. No caller waits for another here, because each has locked the balance of the
+-- merchant, to whom all rows of the key belong. @returns the least amount that is left
 CREATE OR REPLACE FUNCTION take_daily_limit(caller daily_limit, asked bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$

@@ -1,8 +1,8 @@
 -- Counts one try to sign in as a failure until it succeeds, or returns how long the caller must wait (wait_ms
 -- > 0; then nothing is counted). account: hash of the e-mail address; here: hash of the e-mail address and
--- the network address; block: the network address. The rows are locked in the order of their names, so that
--- two tries never deadlock. `until` of the rows `here` and `address` is the time of the next try, of
--- `account` the end of its window.
+-- the network address; block: the block of network addresses (`addressBlock`). The rows are locked in the
+-- order of their names, so that two tries never deadlock. `until` of the rows `here` and `address` is the
+-- time of the next try, of `account` the end of its window.
 CREATE OR REPLACE FUNCTION take_sign_in_try(
   account text, here text, block text, longest_ms int, forget_ms int, address_free int, account_most int,
     window_ms int

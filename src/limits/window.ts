@@ -174,8 +174,8 @@ export class SharedWindow {
     const asked = share.wanted - share.free + advance
     try {
       const consumed = await this.#limiter.consume(key, asked).catch(refusalOf)
-      // The store counts an amount even if it refuses it. No other process can use its part below the limit,
-      // so this process gives that part out.
+      // The store counts an amount even if it refuses the amount. Other processes cannot use the part of the
+      // amount below the limit, so this process gives that part out.
       const beyond = Math.max(0, consumed.consumedPoints - this.policy.max)
       share.free = this.#freeOf(share) + Math.max(0, asked - beyond)
       share.left = consumed.remainingPoints

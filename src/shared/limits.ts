@@ -4,9 +4,8 @@ const hour = 60 * minute
 
 /**
  * Bounds of the service; other bounds stand in the only file that uses them. There, a bound that a test
- * shortens is a field of an object (`sendBounds`).
- * A unit is the last word of a name. A comment names the source of a bound: a heading of `src/docs/design`,
- * or `Choice` with its reason.
+ * shortens is a field of an object (`sendBounds`). If a bound has a unit, its name ends with the unit. A
+ * comment names the source of a bound: a heading of `src/docs/design`, or `Choice` with its reason.
  */
 export const limits = {
   /** Smallest collection (see docs/design/rules.md#bounds). */

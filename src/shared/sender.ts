@@ -1,4 +1,7 @@
-/** The reason for which no answer came. `aborted`: this side stopped waiting; the receiver may work well. */
+/**
+ * The reason for which no answer came. `aborted`: this side stopped waiting, which says nothing about the
+ * receiver.
+ */
 export type SendError =
   | 'timeout'
   | 'dns'
