@@ -1,6 +1,7 @@
 import type { CallContext, NotSent } from './operator.ts'
 
-// The limits of a call before it leaves: its deadline, a slot in its bulkhead, and its turn in the rate.
+// A call passes three limits before it is sent: its deadline, the number of calls at once (bulkhead), and the
+// number of calls per second (rate).
 
 /**
  * The least time that a call must have left when it is sent (rule 7 of `OperatorDriver`). With less, its
@@ -68,7 +69,7 @@ export function createDeadlineQueue<Turn>(): DeadlineQueue<Turn> {
   }
 }
 
-/** A bounded number of calls at once, and a bounded number of calls that wait. */
+/** The limit of the calls that run at once, and of the calls that wait for their turn. */
 export interface Bulkhead {
   readonly hasRoom: boolean
   /**
@@ -116,8 +117,8 @@ export function createBulkhead(callsMax: number, waitingMax: number): Bulkhead {
 /** The limit of the calls to an operator per second. */
 export interface Rate {
   /**
-   * Waits for a turn. Interactive calls, for which a customer waits, go before all background calls, also
-   * earlier ones; within each class the first goes first.
+   * Waits for a turn. Interactive calls, for which a customer waits, go before all background calls. Within
+   * each class, calls go in the order of their arrival.
    * @returns null when the turn has come; `rate_limited`, at once, if it cannot come in time;
    * `deadline_before_send` if it did not come in time
    */
@@ -125,8 +126,8 @@ export interface Rate {
 }
 
 /**
- * The calls that may leave at once after a pause, given as the time in which the rate allows so many calls.
- * Background calls may use half of it; the rest is kept for interactive calls.
+ * The size of a burst after a pause: as many calls may leave at once as the rate allows in this time.
+ * Background calls may use half of a burst; the rest is kept for interactive calls.
  */
 const burstMs = { interactive: 2_000, background: 1_000 } as const satisfies Record<
   CallContext['priority'],

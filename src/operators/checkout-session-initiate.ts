@@ -46,8 +46,8 @@ export function createCheckoutInitiation(
 ) {
   /**
    * Creates a session, unless the operator has one with our reference. The operator may ignore our
-   * idempotency key, so a resend, or a first call with `searchesFirst`, searches for sessions first. It uses
-   * one of them, and expires the others that a customer could still pay.
+   * idempotency key. So a resend, or a first call with `searchesFirst`, first searches for sessions with our
+   * reference. If there are any, it uses one and expires the others that a customer could still pay.
    */
   async function session(request: CollectRequest, body: unknown, ctx: CallContext): Promise<InitiateOutcome> {
     const { handle, attempt, searchesFirst } = request
@@ -226,8 +226,8 @@ function accepted(handle: OperatorHandle): InitiateOutcome {
 }
 
 /**
- * Returns the outcome of a money call if the search before it got no answer. This money call was not sent,
- * but an earlier one may have been.
+ * Returns the outcome of a money call that was not sent, because the search before it got no answer. An
+ * earlier send may have been executed.
  */
 function withoutAnswer(silence: Unreachable, handle: OperatorHandle): NotSent | Unknown {
   const { cause } = silence

@@ -84,7 +84,10 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
     return outcomeOf(await search(resource, handle, ctx), kind, handle)
   }
 
-  /** Returns the outcome by the record whose state comes first in `order`; of several, by the oldest. */
+  /**
+   * Returns the outcome of the record whose state comes first in `order`; of several such records, the
+   * oldest.
+   */
   function outcomeOf(
     result: FoundSession | Unreachable,
     kind: OperationKind,
@@ -117,7 +120,8 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
   }
 
   /**
-   * Finds the session or payout that moved money for a handle without the operator's id, by our reference.
+   * Finds by our reference the session or payout that moved the money, because the handle has no id of the
+   * operator.
    */
   async function locate(
     handle: OperatorHandle,

@@ -56,7 +56,9 @@ const clockSkewMs = 60 * 1_000
 /** A checkout session or a payout, in a common form. */
 export interface CheckoutRecord {
   id: string
-  /** The state. `unclear` is an unknown combination of words; a query reports it as pending. */
+  /**
+   * The state. `unclear`: the service does not know the combination of words; a query reports it as pending.
+   */
   stands: 'open' | 'unclear' | 'paid' | 'reversed' | 'failed'
   /** The operator's own words for the state, for the log. */
   status: string

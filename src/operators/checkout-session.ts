@@ -28,7 +28,7 @@ export function createCheckoutDriver(settings: CheckoutSettings, deps: DriverDep
     name: settings.driver,
     capabilities: {
       action: 'redirect',
-      // The operator answers a repeated payout (with the same key) by the first payout. Before the driver
+      // The operator answers a repeated payout (with the same key) with the first payout. Before the driver
       // creates a session again, it searches for the session by our reference.
       createIsIdempotent: true,
       queryByCorrelationId: true,

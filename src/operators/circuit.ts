@@ -9,7 +9,7 @@ const failuresInRowMax = 5
 const windowCallsMin = 10
 const windowFailuresShare = 0.5
 const windowS = 30
-/** The pause before a probe doubles up to this; a longer first pause stays as it is. */
+/** The bound up to which the pause before a probe doubles. A first pause above this bound never doubles. */
 const openMsMax = 120_000
 
 /** The operator's health as the outcome of one call shows it. */
@@ -41,15 +41,15 @@ const unknownCauses = new Set<NotSentCause | UnknownCause>([
   'deadline',
 ])
 
-/** Keeps calls away from an operator that does not answer. */
+/** Holds calls back while an operator does not answer. */
 export interface Circuit {
   /** True if calls may be made. */
   readonly closed: boolean
   /** Returns the answer for a call that is held back. */
   refusal(): NotSent
   /**
-   * Admits a call at once, or after a wait. Of the calls that left after the operator's last good answer, at
-   * most five (one after a probe) are running or have failed; further calls wait.
+   * Admits a call at once, or after a wait. Among the calls that left after the operator's last good answer,
+   * those that run or have failed are at most five, after a probe at most one. Further calls wait.
    */
   enter(ctx: CallContext): Promise<Pass | NotSent>
   close(): void
@@ -62,12 +62,12 @@ export interface Pass {
 }
 
 /**
- * Makes a circuit. Only a good probe closes it again, so that no money call has to test whether an operator
- * is back. After the probe, calls leave one at a time until one gets a good answer; a failure before that
- * opens the circuit again.
+ * Makes a circuit. Only a good probe closes an open circuit, so that no money call has to test whether an
+ * operator is back. After the probe, calls leave one at a time until one gets a good answer; a failure before
+ * that opens the circuit again.
  * @param options.openMs pause before the first probe; it doubles at every opening until a real call succeeds
- * @param options.doubtedMs the same pause for an operator that reports good health although calls to it fail:
- * its report at the next probe would be as unreliable, and another money call would be lost
+ * @param options.doubtedMs this pause for an operator that reports good health although calls to it fail: its
+ * report at an early probe would be as unreliable, and another money call would be lost
  * @param options.probe asks for the operator's health and returns whether it is good
  * @param options.onChange called after every opening and closing
  */
@@ -86,7 +86,7 @@ export function createCircuit(options: {
   /** The number of openings since the last good answer. */
   let doublings = 0
   let probeAt = 0
-  /** The time that the last good answer took. */
+  /** The duration of the call that got the last good answer. */
   let answerMs = 0
   let timer: NodeJS.Timeout | undefined
   let state: 'closed' | 'open' | 'probing' = 'closed'
@@ -101,7 +101,7 @@ export function createCircuit(options: {
   function open(): void {
     const pause = (firstMs: number) => Math.min(firstMs * 2 ** doublings, Math.max(firstMs, openMsMax))
     const [pauseMs, doubtedPauseMs] = [pause(openMs), pause(doubtedMs)]
-    // After a failed probe, the operator has already reported that it is not healthy.
+    // After a failed probe, the operator's health is known: do not ask again.
     const isDoubted = isClosed() && rule.callsLeft <= 0 && doubtedMs > openMs
     state = 'open'
     openings += 1
@@ -114,8 +114,8 @@ export function createCircuit(options: {
   }
 
   /**
-   * Asks the operator for its health at once. If it reports good health although calls fail, its report at
-   * the probe would be as unreliable: so the probe comes later.
+   * Asks the operator for its health at once. If it reports good health although calls fail, an early probe
+   * would be as unreliable, so the probe comes later.
    */
   async function askHealth(opening: number, pauseMs: number): Promise<void> {
     const saysHealthy = await probe()
@@ -176,8 +176,8 @@ export function createCircuit(options: {
       if (unproven.size < rule.callsLeft) return pass()
       const turn = await queue.wait(ctx)
       if (isRefused(turn) || spareMs(ctx) >= answerMs) return turn
-      // With too little time for an answer, the call would look lost and the operator unhealthy, only because
-      // we waited.
+      // With too little time for an answer, the call would probably end as lost, and the operator would count
+      // as unhealthy, only because the call waited here.
       turn.report(null)
       return { kind: 'not_sent', cause: 'deadline_before_send' }
     },
@@ -200,7 +200,7 @@ interface TripRule {
   success(): void
   /** @returns whether the circuit opens now */
   failure(): boolean
-  /** Forgets the past after a good probe; then the first failure opens the circuit, until a call succeeds. */
+  /** Forgets the past after a good probe. Until a call succeeds, one failure then opens the circuit. */
   restart(): void
 }
 

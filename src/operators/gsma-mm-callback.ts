@@ -37,8 +37,8 @@ export function parseGsmaCallback(
 }
 
 /**
- * Returns the outcome for a body that is no record. `{"result": "success"}` answers a change that we made;
- * any other object is unknown.
+ * Returns the outcome for a body that is no record. `{"result": "success"}` is the operator's reply to a
+ * change that we requested; any other object is unknown.
  */
 function unrecognised(raw: RawCallback): CallbackOutcome {
   const record = wireRecord(parseJson(raw.body))

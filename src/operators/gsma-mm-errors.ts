@@ -111,7 +111,8 @@ export function readGsmaError(record: WireRecord | undefined): GsmaError | undef
 }
 
 /**
- * Returns the refusal by the operator's error, for an operation of this kind; UNSPECIFIED without an error.
+ * Returns the refusal that an operator's error means for an operation of this kind. Without an error, its
+ * reason is UNSPECIFIED.
  */
 export function gsmaRefusal(error: GsmaError | undefined, kind: OperationKind, digest: string): Refusal {
   if (!error) return { reason: 'UNSPECIFIED', code: '', digest }

@@ -14,8 +14,8 @@ import type { CallContext, OperationKind, OperatorHandle, QueryOutcome } from '.
 import { alarmUnreadable, wireRecord } from './wire-record.ts'
 
 /**
- * The most links of an answer that are followed, one after the other (to a request state, to a transaction),
- * so that an operator cannot send us in circles.
+ * The most links that are followed for one question (to a request state, to a transaction), so that an
+ * operator cannot send us in circles.
  */
 const stepsMax = 4
 
@@ -34,8 +34,9 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
     )
 
   /**
-   * Asks by the operator's id of the request (only if the operator is polled), then by our own id, then by
-   * the transaction. It asks the next question only if the operator has no record.
+   * Asks up to three questions, by different ids: the operator's id of the request (only if the operator is
+   * polled and accepts more polls), our own id, and the transaction's. Each further question is asked only if
+   * the operator has no record for the one before.
    */
   async function query(kind: OperationKind, handle: OperatorHandle, ctx: CallContext): Promise<QueryOutcome> {
     const question: Question = { kind, handle, ctx }
@@ -84,8 +85,8 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
   }
 
   /**
-   * Returns the outcome by an error object. It proves a refusal only if a link of the operator led to it, and
-   * if it does not say that the operator itself has failed.
+   * Returns the outcome that an error object means. The error proves a refusal only if a link of the operator
+   * led to it, and if its category is no failure of the operator itself.
    */
   function ofError({ kind }: Question, error: GsmaError, digest: string, linked: boolean): QueryOutcome {
     const own = error.category !== 'internal' && error.category !== 'serviceunavailable'

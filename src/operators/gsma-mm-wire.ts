@@ -112,7 +112,7 @@ function refusesToken(result: HttpResult): boolean {
 
 type Meaning = GsmaSettings['statusMap'][string]
 
-/** A transaction of the standard, with the meaning of its free-text status (undefined: an unknown word). */
+/** A transaction of the standard, with the meaning of its free-text status; undefined for an unknown word. */
 export interface GsmaTransaction {
   is: 'transaction'
   status: string

@@ -246,8 +246,8 @@ export function createGsmaInitiation(
   }
 
   /**
-   * Reads the transaction of an operation that the operator reports as completed. It has the amount, so no
-   * poll is needed. Returns null if it does not confirm the payment.
+   * Reads the transaction of an operation that the operator reports as completed. The transaction contains
+   * the amount, so no poll is needed. Returns null if there is no transaction that confirms the payment.
    */
   async function settledNow(call: Initiation): Promise<InitiateOutcome | null> {
     const { handle, ctx } = call

@@ -59,8 +59,8 @@ export interface HttpClient {
 
 /**
  * Makes the client through which a driver reaches its operator: only at the given origins, one request per
- * connection at a time, no redirects, no retries, at most `requestsPerSecond` (after a pause, the calls of
- * two seconds at once).
+ * connection at a time, no redirects, no retries, at most `requestsPerSecond`. After a pause, the calls of
+ * two seconds may leave at once.
  */
 export function createHttpClient(
   provider: Provider,
@@ -74,8 +74,8 @@ export function createHttpClient(
     pipelining: 1,
     allowH2: false,
     connect: { timeout: connectTimeoutMs },
-    // One deadline over the whole exchange replaces both timeouts: they do not notice a server that sends
-    // slowly.
+    // One deadline over the whole exchange replaces both timeouts, because they do not notice a server that
+    // sends slowly.
     headersTimeout: 0,
     bodyTimeout: 0,
   })

@@ -166,9 +166,8 @@ export interface CollectRequest extends Initiation {
   successUrl?: string | undefined
   cancelUrl?: string | undefined
   /**
-   * True if the operator may have a session under this handle that a restore removed from our records. Then a
-   * driver whose operator does not recognise a repeated call searches for the session before it creates
-   * another.
+   * True if a restore may have removed a session of this handle from our records. If the operator does not
+   * recognise a repeated call, the driver then searches for the session before it creates another.
    */
   searchesFirst?: boolean | undefined
 }
@@ -305,10 +304,10 @@ export interface DriverCapabilities {
  * 1. No method throws for an error of business or network; a throw is a bug.
  * 2. No method repeats a money call by itself, except once with a fresh token after a refusal that names the
  *    old one.
- * 3. `refused` proves that this operation will never be executed; the refusal of a resend proves nothing.
- *    An empty float of ours does not refuse a disbursement for ever: the outcome is `not_sent`.
+ * 3. `refused` proves that this operation will never be executed; the refusal of a resend proves nothing. If
+ *    our float does not cover a disbursement, the outcome is `not_sent`, because it may be sent later.
  * 4. Every exchange reaches `ctx.record`, without secrets; evidence carries the digest of the bytes.
- * 5. A settled amount is the operator's word.
+ * 5. The amount of a settlement is the amount that the operator reports.
  * 6. No address outside the configured origin is ever followed.
  * 7. With less than 500 ms left nothing is sent.
  */

@@ -15,9 +15,12 @@ export const waitingQuestionsPerSecond = 20
 export interface CheckSlots {
   /** The slots in use or reserved, at most `dueRequestsMax`. */
   taken: number
-  /** True if more requests may be due than slots were free: a slot that becomes free is filled at once. */
+  /**
+   * True if more requests may be due than there were free slots. Then a slot that becomes free is filled at
+   * once.
+   */
   isMoreDue: boolean
-  /** How far the questions about pending requests are ahead of their rate, at the time `aheadAt`. */
+  /** The milliseconds by which the questions about pending requests were ahead of their rate at `aheadAt`. */
   aheadMs: number
   aheadAt: number
 }

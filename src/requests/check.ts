@@ -50,7 +50,7 @@ const waitingAgeMs = 60_000
 
 /**
  * Delays the next question about a request that is pending for long, so that all such questions together keep
- * their rate. The question at the end of the payment's time is not delayed.
+ * their rate. The question at the time when the payment expires is not delayed.
  */
 function space(services: RequestServices, request: OpenRequest, action: Action): Action {
   if (action.do !== 'record' || action.nextCheckMs === null) return action
@@ -76,8 +76,8 @@ async function carryOut(
     return { status: sent.status, reached: reached || sent.reached }
   }
   if (action.do === 'give up') {
-    // Ending a request unsent needs the right to send, too: a caller that lost the right knows an old state,
-    // and must not end the request.
+    // To end an unsent request, the caller needs the right to send it: without the right, the caller may know
+    // an old state.
     const attempt = await claimSend(services.database.pool, request, { givesUp: true })
     if (attempt === null) return carryOut(services, request, action.otherwise)
     const { refusal } = action

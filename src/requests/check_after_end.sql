@@ -1,7 +1,7 @@
 -- Returns when the service asks again about a request that ended at `at`; null: never again. If a callback
--- came meanwhile that claims another outcome than the answer, the question of the callback stays due. A paid
--- request is asked about again because an operator may take money back, and some operators report that only
--- when they are asked. The planner inlines this function into the calling statement.
+-- made the request due meanwhile and claims another outcome, the request stays due. A paid request is asked
+-- about again because an operator may take money back, and some operators report that only when they are
+-- asked. The planner inlines this function into the calling statement.
 CREATE OR REPLACE FUNCTION check_after_end(
   is_paid boolean, due timestamptz, claimed text, at timestamptz, watch_ms bigint
 ) RETURNS timestamptz

@@ -1,7 +1,8 @@
--- Claims requests that the service will ask their operators about, each with its subject: of one operator,
--- the requests that are due for longest; or, with `only_transaction`, the request of that transaction, due or
--- not, unless the service asks about it no more. For `pause_ms` no other caller can claim them. If the caller
--- dies, they are due again after `fence_ms`.
+-- Claims requests that the service will ask an operator about, and returns each with its subject. Without
+-- `only_transaction`, these are the `take` requests of one operator that are due for longest. With
+-- `only_transaction`, it is the request of that transaction, due or not, unless the service will not ask
+-- about it again. For `pause_ms` no other caller can claim a claimed request. If the caller dies, the request
+-- is due again after `fence_ms`.
 CREATE OR REPLACE FUNCTION claim_requests(
   only_provider provider, only_transaction bigint, take int, pause_ms bigint, fence_ms bigint
 ) RETURNS TABLE (

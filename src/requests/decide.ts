@@ -192,7 +192,8 @@ function decideUnreachable(
 
 /**
  * Decides on a settled request: only the answer `reversed` changes it. After any other answer the service
- * asks again, at long intervals, if the operator does not report reversals, or if a callback claimed one.
+ * asks again at the times of `reversalChecksMs` if the operator does not report reversals, or if a callback
+ * claimed a reversal.
  */
 function decideWatched({ request, operator, random }: DecisionInput, outcome: QueryOutcome): Decision<Step> {
   if (outcome.kind === 'reversed') return decided({ do: 'reverse', evidence: outcome.evidence })
@@ -262,7 +263,10 @@ function recordAccepted(
   })
 }
 
-/** Applies a refusal to one send. It ends nothing if there is a later send, which the operator may have. */
+/**
+ * Applies a refusal to one send. The refusal ends nothing if there is a later send, which the operator may
+ * have.
+ */
 function refuseSend({ attempt }: OpenRequest, refusal: Refusal): Step {
   return { do: 'settle', finalOutcome: { status: 'failed', source: 'initiate', refusal, attempt } }
 }
@@ -322,7 +326,10 @@ function giveUp({ rejectedReason }: OpenRequest, otherwise: Decision<Step>): Dec
   return decided({ do: 'give up', refusal, otherwise }, [], otherwise.reached)
 }
 
-/** Returns a warning where the operator's callback claimed another final outcome; the answer counts. */
+/**
+ * Returns a warning if the operator's callback claimed another final outcome than its answer. The answer
+ * counts.
+ */
 function contradictions({ claimed }: OpenRequest, outcome: QueryOutcome): LogLine[] {
   const isFinal = outcome.kind === 'settled' || outcome.kind === 'refused'
   if (claimed === null || claimed === 'pending' || !isFinal || claimed === outcome.kind) return []
@@ -330,7 +337,7 @@ function contradictions({ claimed }: OpenRequest, outcome: QueryOutcome): LogLin
   return [{ level: 'warn', words: 'an operator contradicts its own callback', facts }]
 }
 
-/** Returns an alarm about an open disbursement older than `disbursementAlarmMs`, and none otherwise. */
+/** Returns an alarm if an open disbursement is older than `disbursementAlarmMs`; otherwise nothing. */
 function alarmWhereOwed({ request, rules }: DecisionInput, answered: string): LogLine[] {
   const isOpen = request.kind === 'disburse' && request.status === rules.open
   if (!isOpen || request.ageMs < disbursementAlarmMs) return []
@@ -338,7 +345,7 @@ function alarmWhereOwed({ request, rules }: DecisionInput, answered: string): Lo
   return [{ level: 'error', words: 'alarm: an operator does not tell the outcome of a disbursement', facts }]
 }
 
-/** True if the time to send a request that never left is over, or its batch is being cancelled. */
+/** True if a request that never left is sent no more: its time is over, or its batch is being cancelled. */
 function waitedEnough(known: DecisionInput): boolean {
   return known.request.cancelRequested === true || known.request.ageMs >= unsentForMs(known)
 }
@@ -370,8 +377,8 @@ function soonMs({ request, random }: DecisionInput, regular: number): number {
 }
 
 /**
- * True if a callback will tell that the operator took the money back. False after such a callback came which
- * the operator's books did not confirm: no second callback follows, so the service must ask the operator.
+ * True if a callback will tell that the operator took the money back. False once such a callback has come: if
+ * the operator's records did not confirm it, no second callback follows, so the service must ask.
  */
 function reportsReversals({ claimed, kind }: OpenRequest, operator: DecisionInput['operator']): boolean {
   return claimed !== 'reversed' && callsBack(operator, kind)

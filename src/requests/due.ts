@@ -15,7 +15,7 @@ export function resolveJob(provider: Provider): string {
  * Claims a due request for each free slot and checks each on its own: no check waits for another. While more
  * requests are due, a slot that becomes free is filled at once, except after a check that did not reach the
  * operator: such checks end fast, and would run through the whole queue. The next regular run continues.
- * @returns true if more requests are due and slots became free during the claim
+ * @returns true if more requests may be due and slots became free during the claim
  */
 export async function resolveDue(services: RequestServices, provider: Provider): Promise<boolean> {
   const slots = slotsOf(services, provider)
@@ -52,7 +52,9 @@ export function freeSlot(services: RequestServices, provider: Provider): void {
   if (slots.isMoreDue) services.notifyJob(resolveJob(provider))
 }
 
-/** Looks for due requests as soon as a slot is free: a request became due while this process had no slot. */
+/**
+ * Looks for due requests as soon as a slot is free. Called if a request became due while no slot was free.
+ */
 export function askWhenFree(services: RequestServices, provider: Provider): void {
   slotsOf(services, provider).isMoreDue = true
   services.notifyJob(resolveJob(provider))
@@ -63,8 +65,8 @@ export function askWithSlot(services: RequestServices, request: OpenRequest): vo
   const { provider } = request
   const name = `check:${originOf(request)}`
   const check = () => singleFlight(services, name, () => checkRequest(services, request))
-  // A check that already runs may have begun before this request became due, and may miss the reason: wait
-  // for the end of that check, then check again.
+  // A check that already runs may have begun before this request became due, and may miss the new facts: wait
+  // for its end, then check again.
   const before = services.inFlight.get(name)
   const checked = before ? before.then(check, check) : check()
   checked.then(

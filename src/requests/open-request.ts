@@ -37,8 +37,8 @@ export interface OpenRequest {
   /** Time until the subject expires unpaid, in service time; null: it never expires. */
   leftMs: number | null
   /**
-   * Time since that expiry, or since the subject settled if it never expires, in service time; negative
-   * before the expiry, 0 if neither exists.
+   * Time since the subject expired (negative before), or since it settled if it never expires; 0 if it never
+   * expires and has not settled. In service time.
    */
   sinceOverMs: number
   /** Time since the subject settled; while it is open, time since the request was recorded. */

@@ -72,7 +72,7 @@ export async function recordAndAsk(
 
 /**
  * Stores a callback once and makes its request due. Callbacks that arrive together share one statement.
- * @param hasSlot true if the caller can ask about the request at once: then the request is claimed for it
+ * @param hasSlot true if the caller can ask about the request at once: then this call claims the request
  */
 export async function recordCallback(
   { batches, database }: Pick<RequestServices, 'batches' | 'database'>,

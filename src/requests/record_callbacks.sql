@@ -30,7 +30,7 @@ DECLARE
   fresh bigint[];
   claims bigint[];
 BEGIN
-  -- `LATERAL` and `LIMIT` leave the planner no other way than the index, also on an empty table.
+  -- `LATERAL` and `LIMIT` make the planner use the index, even if the table was empty at planning time.
   SELECT array_agg(r.id ORDER BY i.n), array_agg(r.merchant_id ORDER BY i.n) INTO named, merchants
   FROM unnest(providers, named_ids, named_correlations) WITH ORDINALITY AS i (provider, id, correlation, n)
   LEFT JOIN LATERAL (

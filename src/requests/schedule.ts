@@ -118,8 +118,8 @@ export function nextFloatCheckMs(checks: number, random: number = Math.random())
 }
 
 /**
- * Returns the milliseconds until the operator is asked whether it took paid money back; null: never again, or
- * never because the operator reports that itself.
+ * Returns the milliseconds until the operator is asked whether it took paid money back; null if no such
+ * question is left, or if the operator reports reversals itself.
  * @param ageMs since the payment
  */
 export function nextReversalCheckMs(reports: boolean, ageMs: number): number | null {

@@ -12,7 +12,8 @@ import { claimSend, exchangeRecorder, recordRequest, watchRequest } from './stor
 import type { RequestServices } from './subjects.ts'
 
 /**
- * The time for the first answer to a disbursement, unless that answer is the outcome; later it is `unknown`.
+ * The time limit for the first answer to a disbursement if the operator reports the outcome later. Without an
+ * answer in this time, the outcome is `unknown`.
  */
 export const sendBounds = { disburseDeadlineMs: 10_000 }
 

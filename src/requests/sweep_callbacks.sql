@@ -1,6 +1,6 @@
 -- Looks at `take` rows of `operator_callback` above `after_id`, in the order of their ids, and deletes those
 -- that are older than `kept_days`, unless their request is open. @returns the id to continue after; null if
--- all these rows are younger, or if no row follows
+-- all these rows are younger, or if there are fewer than `take`
 CREATE OR REPLACE FUNCTION sweep_callbacks(kept_days int, after_id bigint, take int) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

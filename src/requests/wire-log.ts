@@ -12,7 +12,7 @@ const sweeps = {
   }),
 } as const
 
-/** The records of what the service and its operators sent to each other. */
+/** The logs of the HTTP exchanges with operators, and of their callbacks. */
 export type WireLog = keyof typeof sweeps
 
 /** The most rows that one step looks at. */
@@ -20,10 +20,10 @@ export const wireLogSweepMax = 1_000
 
 /**
  * Begins a clean-up of one of these logs. It deletes rows that are older than the owner's setting, oldest
- * first, and leaves those of a request that the service may still ask about. After the last old row it begins
- * again with the first one, because requests end meanwhile.
- * @returns a function that does one step; it returns whether more old rows may follow. 0 days: rows are kept
- * for ever, and the function does nothing
+ * first, except rows of a request that the service may still ask about. After the last old row it begins
+ * again with the first one, because those requests may have ended meanwhile.
+ * @returns a function that does one step and returns whether more old rows may follow; with a setting of 0
+ * days it deletes nothing
  */
 export function openWireLogSweep(log: WireLog) {
   let afterId = 0n
