@@ -192,8 +192,7 @@ function decideUnreachable(
 
 /**
  * Decides on a settled request: only the answer `reversed` changes it. After any other answer the service
- * asks again at the times of `reversalChecksMs` if the operator does not report reversals, or if a callback
- * claimed a reversal.
+ * asks again (`reversalChecksMs`) if the operator does not report reversals, or if a callback claimed one.
  */
 function decideWatched({ request, operator, random }: DecisionInput, outcome: QueryOutcome): Decision<Step> {
   if (outcome.kind === 'reversed') return decided({ do: 'reverse', evidence: outcome.evidence })
@@ -263,10 +262,7 @@ function recordAccepted(
   })
 }
 
-/**
- * Applies a refusal to one send. The refusal ends nothing if there is a later send, which the operator may
- * have.
- */
+/** Applies a refusal to one send. The refusal ends nothing if there is a later send. */
 function refuseSend({ attempt }: OpenRequest, refusal: Refusal): Step {
   return { do: 'settle', finalOutcome: { status: 'failed', source: 'initiate', refusal, attempt } }
 }
@@ -326,10 +322,7 @@ function giveUp({ rejectedReason }: OpenRequest, otherwise: Decision<Step>): Dec
   return decided({ do: 'give up', refusal, otherwise }, [], otherwise.reached)
 }
 
-/**
- * Returns a warning if the operator's callback claimed another final outcome than its answer. The answer
- * counts.
- */
+/** Returns a warning if the operator's callback claimed another final outcome than the answer, which counts. */
 function contradictions({ claimed }: OpenRequest, outcome: QueryOutcome): LogLine[] {
   const isFinal = outcome.kind === 'settled' || outcome.kind === 'refused'
   if (claimed === null || claimed === 'pending' || !isFinal || claimed === outcome.kind) return []
