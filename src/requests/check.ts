@@ -11,7 +11,7 @@ import type { RequestServices } from './subjects.ts'
 export interface Checked {
   /** The status of the request's subject (transaction, payout or recipient). */
   status: string
-  /** Whether the operator answered. */
+  /** True if the operator answered, or may have the request. */
   reached: boolean
 }
 

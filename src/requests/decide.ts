@@ -322,7 +322,7 @@ function giveUp({ rejectedReason }: OpenRequest, otherwise: Decision<Step>): Dec
   return decided({ do: 'give up', refusal, otherwise }, [], otherwise.reached)
 }
 
-/** Returns a warning if the operator's callback claimed another final outcome than the answer, which counts. */
+/** Returns a warning if the operator's callback claimed another final outcome. The answer counts. */
 function contradictions({ claimed }: OpenRequest, outcome: QueryOutcome): LogLine[] {
   const isFinal = outcome.kind === 'settled' || outcome.kind === 'refused'
   if (claimed === null || claimed === 'pending' || !isFinal || claimed === outcome.kind) return []

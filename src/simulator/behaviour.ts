@@ -24,8 +24,8 @@ export interface OperationInput {
   /** The customer's number; null for a checkout session that anyone may pay. */
   readonly msisdn: string | null
   /**
-   * How the operation is answered: a customer answers a prompt or a checkout page, or the caller waits for
-   * the answer (`synchronous`), or neither (`background`).
+   * `prompt`, `checkout`: a customer answers a prompt or a page. `synchronous`: the caller waits for the
+   * outcome. `background`: neither.
    */
   readonly mode: 'prompt' | 'checkout' | 'synchronous' | 'background'
 }
@@ -84,8 +84,8 @@ function dueOf({ act }: ScenarioPart, afterMs: number): Plan['due'] {
 }
 
 /**
- * Returns the lifetime of a prompt. Only a prompt that is answered within its time, or that must expire, has
- * one.
+ * Returns the lifetime of a prompt; null if the operator never closes the prompt. Only a prompt that is
+ * answered within its time, or that must expire, has a lifetime.
  */
 function promptLifetime(asked: OperationInput, { act, afterMs }: ScenarioPart): number | null {
   if (act.does === 'expire') return afterMs

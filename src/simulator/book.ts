@@ -72,8 +72,8 @@ export class Book {
 
   /**
    * Prepares the entries of a posting and writes nothing.
-   * @param cover whether the issuer fills up an account with too little money, so that test customers never
-   * run out
+   * @param cover `cover`: the issuer adds the money that an account lacks, so that test customers never run
+   * out
    * @returns null if an account has too little money and `cover` is `refuse`
    */
   prepare(posting: Posting, cover: 'cover' | 'refuse'): JournalEntry[] | null {

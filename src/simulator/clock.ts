@@ -8,8 +8,8 @@ interface Timer {
 const longestTimeoutMs = 2 ** 31 - 1
 
 /**
- * The simulator's time: the machine's time plus an offset, with timers that follow it. Each timer has a key;
- * setting it again replaces the timer. No timer fires before `start`.
+ * The simulator's time: the machine's time plus an offset, with timers that follow it. A new timer replaces
+ * an older one with the same key. No timer fires before `start`.
  */
 export class SimulatorClock {
   readonly #onError: (error: unknown) => void

@@ -16,8 +16,8 @@ class Refused extends Error {}
 /**
  * Makes the routes that add, remove and list faults, with the number of times that each happened. `POST
  * {match: {operator?, op?: one or a list, msisdn?, clientRef?}, effect, params?, times?, probability?,
- * draw?}` answers 201 with the fault and its `id`. `times` counts each request, with its repetitions,
- * separately from other requests; `draw: "msisdn"` makes chance depend on the customer's number.
+ * draw?}` answers 201 with the fault and its `id`. `times` limits how often the fault happens to one request,
+ * its repetitions included; `draw: "msisdn"` makes chance depend on the customer's number.
  */
 export function faultRoutes({ rules }: SimulatorContext): SimulatorRoute[] {
   const shown = () => [...rules.list()].map(([id, rule]) => show(id, rule, rules.happened(id)))

@@ -13,7 +13,7 @@ import type { SimulatorContext } from './context.ts'
 /** Ten years; a longer step is a mistake in units. */
 const advanceMaxMs = 10 * 366 * 24 * 3_600_000
 const listMax = 200
-/** The payer of a session without a named payer, when the control interface confirms the session. */
+/** The payer, if the control interface confirms a session that names no payer. */
 const passerBy = '+22376000001'
 
 /**
@@ -103,8 +103,8 @@ function controlRoutes(context: SimulatorContext): SimulatorRoute[] {
 }
 
 /**
- * Moves time forward; a repeated request with the same `move` changes nothing. All timers that fall due on
- * the way have run when this answers.
+ * Moves time forward, and answers after all timers that fall due have run. A repeated request with the same
+ * `move` changes nothing.
  */
 function advance(context: SimulatorContext, call: SimulatorCall): Reply {
   const body = readObject(call.body) ?? {}
@@ -114,8 +114,8 @@ function advance(context: SimulatorContext, call: SimulatorCall): Reply {
     return json(400, { message: 'advance_ms: whole milliseconds, 0 to ten years.' })
   }
   if (context.store.hasMoved(move)) return json(200, clockState(context))
-  // The journal gets the move first: otherwise, after a crash, the changes of the timers would lie in the
-  // future.
+  // The journal gets the move first: otherwise, after a crash, the changes of the timers would be dated in
+  // the future.
   context.store.commit([{ clock: context.clock.offset + ms, ...(move && { move }) }])
   context.clock.advance(ms)
   return json(200, clockState(context))

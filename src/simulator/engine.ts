@@ -44,7 +44,10 @@ const receiptPrefix = { collect: 'MP', disburse: 'CI', reverse: 'RV' } as const
 /** The function that returns the callbacks of an operator about the new state of an operation. */
 export type Announce = (operation: SimulatedOperation, at: number) => CallbackNotice[]
 
-/** The life of every operation, for all protocols. Each change of an operation is one commit. */
+/**
+ * The engine of all protocols: it opens, decides and reverses operations. Each change of an operation is one
+ * commit.
+ */
 export class SimulatorEngine {
   readonly #store: Store
   readonly #clock: SimulatorClock
@@ -93,8 +96,8 @@ export class SimulatorEngine {
   }
 
   /**
-   * Takes a payment back on the operator's own decision, and announces it. Nothing is taken if the account
-   * that received the money has too little of it left.
+   * Takes a payment back on the operator's own decision, and announces the reversal. Nothing is taken if the
+   * account that received the money has too little of it left.
    * @returns the payment afterwards
    */
   takeBack(original: SimulatedOperation): SimulatedOperation {
@@ -161,7 +164,10 @@ export class SimulatorEngine {
     this.#waiting.clear()
   }
 
-  /** Whether a caller waits for the decision: it must come within `answerWaitMaxMs`. */
+  /**
+   * True if the operation is decided soon enough for a caller to wait: within `answerWaitMaxMs` after its
+   * arrival.
+   */
   waitsFor(operation: SimulatedOperation): boolean {
     return operation.due !== null && operation.due.at - operation.createdAt <= answerWaitMaxMs
   }

@@ -87,7 +87,7 @@ function ofOperation(
     store.correlated(operator, wanted) ??
     store.withReference(operator, searched).at(-1)
   const clientReference = operation?.clientReference || searched
-  // A question about the whole account counts as one request, with all its repetitions.
+  // Questions about the whole account name no operation: all of them count as one request.
   const about = clientReference || wanted
   const { msisdn = '' } = operation ?? {}
   return { operator, op, msisdn: msisdn ?? '', clientReference, key: `${op} ${about}` }

@@ -2,7 +2,7 @@ import { appendFileSync, closeSync, createReadStream, ftruncateSync, mkdirSync, 
 import { dirname } from 'node:path'
 import type { OperationChange } from './model.ts'
 
-/** The record of the simulator's commitments, in a file that survives a `kill -9`. */
+/** The record of all changes in the simulator, in a file that survives a `kill -9`. */
 export interface Journal {
   /** Writes changes that belong together as one line, before any caller learns of them. */
   append(changes: readonly OperationChange[]): void
@@ -16,8 +16,8 @@ const head = `${JSON.stringify({ journal: 'operator-simulator', version: 1 })}\n
 export const noJournal: Journal = { append() {}, clear() {}, close() {} }
 
 /**
- * Opens the journal and replays its content. A last line that a crash cut short was never answered, so it is
- * dropped.
+ * Opens the journal and replays its content. An incomplete last line is dropped: a crash cut it short before
+ * any caller learned of its changes.
  * @param apply receives each line in order
  * @throws Error when the file is no journal, or a complete line cannot be read
  */
@@ -32,7 +32,7 @@ export async function openJournal(
     try {
       appendFileSync(file, line)
     } catch (error) {
-      // A full disk may take half a line: no line may follow it.
+      // A full disk may have stored half a line. It is removed, because no line may follow it.
       ftruncateSync(file, bytes)
       throw error
     }

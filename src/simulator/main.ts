@@ -25,11 +25,11 @@ async function run(): Promise<void> {
   if (!flags || (flags.tied && !(await waitForOwner()))) return
   const simulator = await start(flags.options, flags.anyPort)
   const stop = () => {
-    // Running requests need no orderly end: the journal holds every commitment.
+    // Running requests need no orderly end: the journal holds every change.
     void simulator.close().finally(() => process.exit(0))
   }
-  // A signal may reach the whole process group. A tied simulator ends with its owner, which still has work to
-  // finish.
+  // A signal may reach the whole process group. A tied simulator ignores it and ends with its owner, because
+  // the owner may need it to finish its work.
   for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, flags.tied ? () => {} : stop)
   // The process that started this one may have ended: then nothing reads the output, which is no error.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
@@ -44,9 +44,9 @@ async function run(): Promise<void> {
 }
 
 /**
- * Waits for the first line of standard input. Modules load meanwhile, and the journal may belong to another
- * process until then.
- * @returns false where the owner has ended
+ * Waits for the first line of standard input. The owner sends it once the journal belongs to the owner; until
+ * then another process may use the journal.
+ * @returns false if the owner has ended
  */
 function waitForOwner(): Promise<boolean> {
   return new Promise((resolve) => {

@@ -36,8 +36,8 @@ export class Notifier {
   }
 
   /**
-   * Waits until an attempt to notify about an operation is over, at most some milliseconds of the machine's
-   * time.
+   * Waits until an attempt to notify about an operation is over, or until `mostMs` of the machine's time have
+   * passed.
    */
   whenNotified(operationId: string, mostMs: number): Promise<void> {
     return new Promise((resolve) => {

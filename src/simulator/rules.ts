@@ -23,8 +23,8 @@ export interface Played {
 }
 
 /**
- * All rules in force. Chance is drawn from the seed, the rule, the number of repetitions, and the request (or
- * the customer's number, see `draw`), never from the order in which different requests arrive.
+ * All rules in force. Chance depends on the seed, the rule, the number of repetitions, and the request (or
+ * the customer's number, see `draw`), never on the order in which different requests arrive.
  */
 export class Rules {
   readonly #rules = new Map<string, Rule>()

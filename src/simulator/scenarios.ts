@@ -162,7 +162,8 @@ export const scenarios: readonly Scenario[] = [
     "page HTML d'une passerelle, PP fois (00 : une ; dès 02 comme 22)",
     { whenZero: 1 },
   ),
-  // An operator that has read the number was reached, so it can only answer each time that nothing was done.
+  // An operator that knows the number has received the request, so it cannot be unreachable: it answers each
+  // time that nothing was executed.
   fault(
     '27',
     null,

@@ -41,7 +41,7 @@ export interface SimulatorOptions {
 
 export interface Simulator {
   readonly url: string
-  /** Stops at once; the journal holds all commitments. */
+  /** Stops at once; the journal holds all changes. */
   close(): Promise<void>
 }
 
@@ -141,7 +141,8 @@ function operatorHandler(key: OperatorKey, context: SimulatorContext): Handler {
     const end = facts ? context.calls.arrive(facts) : () => {}
     void call.over.then(end)
     const delivery = await (facts ? treat({ profile, context, call, facts }, execute) : execute(call))
-    // A caller that has its answer may call again before the server knows that the answer has left.
+    // The call ends before its answer is sent: a caller that has the answer may call again before the server
+    // notices that the answer was sent.
     if (delivery !== 'hang') end()
     context.requests.add(key, call, delivery, context.clock.now())
     return delivery

@@ -43,7 +43,7 @@ export class Store {
     return this.#clock
   }
 
-  /** Whether a move of this name was made. */
+  /** Whether the clock was already moved under this name. */
   hasMoved(move: string): boolean {
     return this.#moves.has(move)
   }

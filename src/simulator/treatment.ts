@@ -11,7 +11,7 @@ import type { SimulatorContext } from './context.ts'
 /** The operator's own handler of a request. `treat` adds the faults before and after it. */
 export type Execute = (call: SimulatorCall) => Delivery | Promise<Delivery>
 
-/** How long an answer is held back for its callback, at most, by the machine's time. */
+/** The longest time for which an answer waits for its callback, by the machine's clock. */
 const callbackWaitMs = 10_000
 const strangeState = 'held_for_review'
 const stateFields = new Set(['transactionStatus', 'status', 'payment_status', 'checkout_status'])
@@ -95,7 +95,10 @@ const spoiled: Partial<
   },
 }
 
-/** Waits until the callback of a new operation was delivered, or will not be. */
+/**
+ * Waits for the first attempt to deliver the callback of a new operation, at most `callbackWaitMs`. Does not
+ * wait if no callback can follow.
+ */
 async function callbackOf({ profile, context, call, facts }: Treated): Promise<void> {
   const { store, notifier } = context
   const name = header(call, 'x-correlationid') || header(call, 'idempotency-key')

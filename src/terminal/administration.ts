@@ -11,13 +11,13 @@ import { openServer } from './run.ts'
 import { createLog } from '../telemetry/log.ts'
 
 /**
- * Opens the services that an administration command needs, and closes them afterwards. It works beside a
- * running service or without one.
+ * Opens the services that an administration command needs, and closes them afterwards. The command works
+ * beside a running service or without one.
  */
 export async function withServices<T>(work: (services: AdminServices) => Promise<T>): Promise<T> {
   const config = readConfig()
   const log = createLog('error')
-  // `DATA_DIR` was probably mistyped if it has no database: do not create a database there.
+  // A `DATA_DIR` without a database was probably mistyped: do not create a database there.
   if (!config.databaseUrl && !existsSync(join(config.dataDir, 'pg'))) {
     throw new Error(
       `There is no database in ${config.dataDir}: start the service there first, or name its DATA_DIR.`,
@@ -28,8 +28,8 @@ export async function withServices<T>(work: (services: AdminServices) => Promise
     const { connection } = server
     await migrate(connection)
     const { dataDir } = config
-    // The first program that opens a restored database detects the restore, so this one checks too. It does
-    // not suspend API keys: the service does that.
+    // The first program that opens a restored database detects the restore, so this one checks too. If it
+    // does not know which credentials changed after the backup, it leaves their suspension to the service.
     const restores = await openRestores({
       connection,
       dataDir,

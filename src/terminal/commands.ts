@@ -146,7 +146,9 @@ function passWords({ stage, idDone, idLast, slices }: PassProgress): string {
   return `${slices} slices proven; at ${stage}${progress}`
 }
 
-/** Lists the excesses that wait for a person's decision: operators report more than was requested. */
+/**
+ * Lists the excesses that wait for a person's decision: amounts that operators report beyond those requested.
+ */
 async function showExcesses(services: AdminServices): Promise<Done> {
   const open = await listExcesses(services)
   const lines = open.map(

@@ -27,9 +27,9 @@ export function openDataDir({ dataDir, databaseUrl, masterSecret, simulator }: C
 const waitMs = 1_500
 
 /**
- * Locks the data folder, so that one sandbox at a time uses it: two sandboxes have different simulated
- * operators, and each would know only some of the payments. A session holds the lock until this process or
- * PostgreSQL ends.
+ * Locks the data folder, so that only one sandbox at a time uses it: the simulated operators of each of two
+ * sandboxes would know only some of the payments. A session holds the lock until this process or PostgreSQL
+ * ends.
  * @param connection to the embedded database of the folder
  * @throws Error with a message for a person, with the address of the other sandbox
  */

@@ -19,7 +19,7 @@ const orphanInput = z.object({
 })
 
 /**
- * The longest time without progress while open requests settle. Choice: the service asks about due ones
+ * The longest time without progress while open requests settle. Choice: the service asks about due requests
  * within seconds.
  */
 const patienceMs = 60_000
