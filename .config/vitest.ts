@@ -59,11 +59,11 @@ const longOnly = [
  * alone. `npm run test:fast` leaves them out.
  */
 const longest = [
-  'spec/steady-lives',
   'crash/crash',
   'crash/plants-types',
   'database/backup',
   'terminal/administration',
+  'spec/steady-lives',
   'ledger/audit-out',
   'spec/deposit-approvals',
   'spec/isolation',
