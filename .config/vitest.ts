@@ -60,10 +60,10 @@ const longOnly = [
  */
 const longest = [
   'crash/crash',
-  'crash/plants-types',
   'database/backup',
   'terminal/administration',
   'spec/steady-lives',
+  'crash/plants-types',
   'ledger/audit-out',
   'spec/deposit-approvals',
   'spec/isolation',
