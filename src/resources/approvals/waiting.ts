@@ -110,7 +110,7 @@ function cursorOf(subject: ApprovalSubjectKind, row: Row): string {
   return `${timeOf(row)}_${letters[subject]}${row.id}`
 }
 
-/** The letters that stand for the kinds in cursors. */
+/** The letter of each kind in a cursor. */
 const letters: Readonly<Record<ApprovalSubjectKind, string>> = {
   payout: '',
   batch: 'b',

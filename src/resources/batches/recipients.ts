@@ -74,8 +74,8 @@ export async function readRows(
 }
 
 /**
- * Finds the operator of each recipient: the recipient's own, else that of the batch, else that of the
- * merchant's saved beneficiary with this account, else the one that the number suggests.
+ * Finds the operator of each recipient: the recipient's own, else the operator of the batch, else the
+ * operator of the merchant's saved beneficiary with this account, else the one that the number suggests.
  * @param usual the operator of the batch, for recipients that name none
  * @throws DomainError INVALID_INPUT that names the first hundred recipients without a connected operator
  * @see docs/design/rules.md#batches

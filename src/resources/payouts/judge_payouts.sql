@@ -2,9 +2,9 @@
 -- The checks are, in this order: the credential, the reference, the halt, the money; payouts are checked in
 -- order of arrival. A covered payout leaves less for the next; a scheduled payout takes nothing yet. If
 -- several payouts of a call have the same reference, the first one is checked; if it is made, the others are
--- `duplicate`, else they get its outcome. This is a function of its own so that its statement reads after the
--- locks: a payout that waited for the locks sees a halt that came meanwhile. `ids` has the ids of the `made`
--- payouts; `asking` those that wait for approval.
+-- `duplicate`, else they get its outcome. This is a separate function, so that its statement reads after the
+-- locks were taken: a halt that came while a payout waited for the locks counts. `ids` has the ids of the
+-- `made` payouts; `asking` those that wait for approval.
 CREATE OR REPLACE FUNCTION judge_payouts(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], amounts bigint[],
   refs text[], scheduled_ats timestamptz[], identities uuid[], client_addresses text[],

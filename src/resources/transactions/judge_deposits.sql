@@ -1,8 +1,8 @@
 -- Decides the outcome of each deposit of one call of `deposit_many`, which holds the locks. The checks are,
 -- in this order: the credential, the reference, the refundable amount (of a refund), the halt, the money;
 -- deposits are checked in order of arrival, and each `made` deposit leaves less for the next. This is a
--- function of its own so that its statement reads after the locks: a deposit that waited for the locks sees a
--- halt that came meanwhile. `ids` has the ids of the `made` deposits: of these, `orphans` were executed by
+-- separate function, so that its statement reads after the locks were taken: a halt that came while a deposit
+-- waited for the locks counts. `ids` has the ids of the `made` deposits: of these, `orphans` were executed by
 -- the operator before a restore, and `waiting` wait for approval. A second refund of a collection in one call
 -- is judged `again`.
 CREATE OR REPLACE FUNCTION judge_deposits(

@@ -1,8 +1,9 @@
 -- Records the attempts of one endpoint's queue in their order, and updates their deliveries and the endpoint.
 -- A failure counts only if the delivery is pending and has as many attempts as before this one (`counts`):
--- else it was resumed or replayed meanwhile. A success counts unless an earlier one did. Disables an endpoint
--- after `disable_after` failures in a row and notifies its merchant in the same statement. A success after
--- five failures makes the oldest ten thousand waiting deliveries due at once; the others keep their time.
+-- else it was resumed or replayed meanwhile. A success counts unless the event was delivered before. Disables
+-- an endpoint after `disable_after` failures in a row and notifies its merchant in the same statement. A
+-- success after five failures makes the oldest ten thousand waiting deliveries due at once; the others keep
+-- their time.
 -- @param waits ms until the next attempt; null after the last one. @param pause_ms ms that the
 -- receiver asked to wait; null where it did not
 CREATE OR REPLACE FUNCTION record_attempts(
