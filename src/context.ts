@@ -33,8 +33,7 @@ export interface Services {
   database: Database
   batches: Batches
   /**
-   * Notices that the database was restored from a backup: compares it with what this node has seen in it
-   * before.
+   * Notices that the database was restored from a backup: compares it with the state that this node saw last.
    */
   restores: Restores
   access: Access

@@ -1,5 +1,5 @@
--- The scopes that an API key may keep while a member of this role knows it. A viewer may change nothing, and
--- no scope is limited to reading: the key keeps none.
+-- The scopes that an API key may keep while a member of this role knows it. A viewer may change nothing, but
+-- each scope allows a change (`balance`: a recorded question to an operator); so the key keeps none.
 CREATE OR REPLACE FUNCTION key_scopes_of(role member_role) RETURNS text[] LANGUAGE sql IMMUTABLE
   SET search_path = public, pg_temp AS $$
   SELECT CASE role

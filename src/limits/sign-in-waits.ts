@@ -45,10 +45,10 @@ export interface Try {
  *   hour, which leaves 105 guesses on the first day;
  * - of the address over all accounts: likewise, but the first failures cause no wait, because many people may
  *   share an address;
- * - of the account over all addresses: at most 100 in an hour. At an address from which the account signed in
- *   before, only the first count causes a wait, so that strangers cannot lock the member out there; the
- *   second count is left as it is. If many tries at one account come at once from one address, one of them is
- *   checked, and the others are refused.
+ * - of the account over all addresses: at most 100 in an hour.
+ * At an address from which the account signed in before, only the first count causes a wait, so that
+ * strangers cannot lock the member out there; the second count is left as it is. If many tries at one account
+ * come at once from one address, one of them is checked, and the others are refused.
  * @param account the e-mail address that is tried, whether there is such an account or not
  * @throws DomainError RATE_LIMITED, with the seconds to wait; then nothing is counted
  */
