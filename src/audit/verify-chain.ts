@@ -44,7 +44,7 @@ const entryColumns = `e.id, e.merchant_id AS "merchantId", e.actor, e.operation,
 
 /**
  * Chains the entries that were committed since the last call, merchant by merchant. Every process may call
- * this function: an advisory lock lets one process at a time work, and a killed one leaves nothing half done.
+ * this function: an advisory lock lets one process at a time work. A killed process leaves nothing half done.
  * @param key `MasterSecret.auditKey`
  * @param most the number of entries, at most
  * @returns whether more entries may wait

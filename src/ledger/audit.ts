@@ -42,7 +42,7 @@ export interface RecentProof {
  * more rows wait than `size` allows, it proves a part of them and no balance. A problem halts payments out
  * until a person resumes them.
  * @param options.beside proves all new rows, even while another process proves; in that case, records nothing
- * @returns null where another process proves
+ * @returns null where another process proves, unless `beside`
  * @throws PieceTooLong where the proof took too long: then nothing was proven, and the next one is smaller
  */
 export async function proveRecent(

@@ -1,6 +1,6 @@
 -- Proves deposits, refunds and payouts with all their rows, and the amounts that refunds gave back: money,
 -- events, requests, approvals and references agree. A deposit that waits for approval has only its
--- reservation; one that needed approval is paid only after it.
+-- reservation, and is paid only after the approval.
 CREATE OR REPLACE FUNCTION audit_disbursements(ids bigint[], payout_ids bigint[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
@@ -47,7 +47,7 @@ BEGIN
   RETURN QUERY SELECT * FROM audit_disbursed_events(ids, payout_ids, origins);
   RETURN QUERY SELECT * FROM audit_disbursed_requests(ids, payout_ids);
 
-  -- A payment that needs approval has the content that was approved, and does not begin before its approval.
+  -- A payment that needs approval keeps the content to be approved, and begins only after the approval.
   RETURN QUERY
   SELECT 'approvals_cover_what_is_paid', p.merchant_id, format('payout:%s is %s, its approval %s', p.id,
     p.status,
