@@ -17,7 +17,7 @@ DECLARE
   merchants int[];
   known bigint[];
   statuses payout_status[];
-  -- The reserved amounts; null where the payout has no reservation and may not be settled.
+  -- The reserved amounts; null where the payout has no reservation: then it is not settled.
   sums bigint[];
   -- The number of the last send; null where the operator has accepted the request.
   sends smallint[];

@@ -13,7 +13,10 @@ export interface Reconciled {
    * Open requests that a line names: the service asks about them, and the acceptance waits for the answers.
    */
   openRequestIds: bigint[]
-  /** Number of lines whose payment out has not begun here: the service asks about it and never sends it. */
+  /**
+   * Number of lines for payments that the restored database has not begun: when such a payment begins, the
+   * service asks the operator about it and never sends it.
+   */
   notBegun: number
   /** Number of lines that the database lacks. */
   orphans: number

@@ -16,7 +16,7 @@ DECLARE
   request record;
   known bigint[];
   statuses transaction_status[];
-  -- The reserved amounts; null where the deposit has no reservation and may not be settled.
+  -- The reserved amounts; null where the deposit has no reservation: then it is not settled.
   sums bigint[];
   -- The number of the last send; null where the operator has accepted the request.
   sends smallint[];
