@@ -5,8 +5,7 @@ import { ownerRole } from './ownership.ts'
 /** The advice for the case that a pooler between the service and PostgreSQL changes sessions. */
 const advice =
   'Point DATABASE_URL at PostgreSQL itself, or at a pooler that passes the startup parameter "options" on ' +
-  'and gives each client a session of its own (PgBouncer: pool_mode=session, no "options" in ' +
-  'ignore_startup_parameters).'
+  'and gives each client a session of its own (PgBouncer does not).'
 
 /**
  * Verifies that a new session acts as the requested role. A pooler that drops the startup options gives

@@ -9,7 +9,7 @@ const Refusal = builder.interfaceRef<DomainError>('Refusal').implement({
   description: 'An expected refusal. Nothing of the request was done, unless the type says otherwise.',
   fields: (t) => ({
     code: t.exposeString('code', { description: 'The code of the refusal, for programs. It never changes.' }),
-    message: t.exposeString('message', { description: 'An explanation in one sentence, for people.' }),
+    message: t.exposeString('message', { description: 'A short explanation, for people.' }),
     retryAfter: t.int({
       nullable: true,
       description: 'Seconds to wait before another try; null when waiting does not help.',

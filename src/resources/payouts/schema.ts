@@ -138,7 +138,9 @@ builder.queryFields((t) => ({
     },
     resolve: (query, _root, { id, reference }, ctx) => {
       if ((id == null) === (reference == null)) {
-        throw invalidInput([{ field: 'id', message: 'or `reference` must be given, but not both' }])
+        throw invalidInput([
+          { field: 'id', message: 'must be given if `reference` is not, and left out if it is' },
+        ])
       }
       const where = id == null ? payoutsWhere(ctx, { reference }) : { id: readId('Payout', id), ...mine(ctx) }
       return ctx.database.prisma.payout.findFirst({ ...query, where })

@@ -203,7 +203,9 @@ builder.queryFields((t) => ({
     },
     resolve: (query, _root, { databaseId, reference }, ctx) => {
       if ((databaseId == null) === (reference == null)) {
-        throw invalidInput([{ field: 'databaseId', message: 'or `reference` must be given, but not both' }])
+        throw invalidInput([
+          { field: 'databaseId', message: 'must be given if `reference` is not, and left out if it is' },
+        ])
       }
       const where =
         databaseId == null ? transactionsWhere(ctx, { reference }) : { id: databaseId, ...mine(ctx) }
