@@ -38,7 +38,7 @@ export interface Config {
   connections: ConnectionMaxima
   deliveries: DeliveryPace
   mail: MailSettings
-  /** The time without a proof of the books after which payments out are halted; 0: never. */
+  /** Payments out are halted if the last successful proof of the books is older than this; 0: never. */
   auditHaltAfterMs: number
   retention: Retention
   /** The operators that the first digits of phone numbers suggest, if the caller names no operator. */

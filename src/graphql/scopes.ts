@@ -153,9 +153,9 @@ export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   }
 
   /**
-   * Checks the rule of the type that `node(id)` returns, which is known only now: the plan saw only the
-   * interface. In a mutation the rule is not checked: by then the change has been made, and its answer must
-   * never be hidden.
+   * Checks the rule of the concrete type behind an interface or union, for example of `node(id)`: the access
+   * plan saw only the abstract type. In a mutation the rule is not checked: by then the change has been made,
+   * and its answer must never be hidden.
    */
   override wrapResolveType(
     resolveType: GraphQLTypeResolver<unknown, Types['Context']>,

@@ -291,7 +291,7 @@ function speak(protocol: Protocol<Connection>, connection: Connection, services:
             request.socket.once('drain', () => socket.resume())
           }
           take(data.toString()).catch((error: unknown) => {
-            services.log.error({ err: error }, 'a WebSocket message failed')
+            services.log.error({ err: error }, 'a WebSocket message could not be handled')
             socket.close(CloseCode.InternalServerError, 'Internal server error')
           })
         })

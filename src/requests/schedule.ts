@@ -102,8 +102,8 @@ export function politeCheckMs(regularMs: number, asked: PollHints, now: Date, en
 const promptGraceMs = second
 
 /**
- * Returns the milliseconds until the service asks again about an operation in doubt, or at an unreachable
- * operator.
+ * Returns the milliseconds until the next try for an operation whose outcome is unknown, or that was not
+ * sent. @param checks number of tries before; the pause grows with it, up to a minute
  */
 export function nextUnknownCheckMs(checks: number, random: number = Math.random()): number {
   return jitter(unknownPausesMs[Math.min(checks, unknownPausesMs.length - 1)] ?? minute, random)

@@ -94,7 +94,8 @@ export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Prom
       throw invalidInput([
         {
           field: 'recipients',
-          message: 'include some whose operator is no longer connected: make a new batch without them',
+          message:
+            'must all have a connected operator: make a new batch without those whose operator is gone',
         },
       ])
     case 'beyond_operators':

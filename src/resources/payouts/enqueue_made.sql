@@ -1,5 +1,5 @@
--- Enqueues the job that sends an operator's payouts, in the transaction that creates a payout without a
--- schedule and without an approval.
+-- Enqueues the job that sends an operator's payouts, in the transaction that creates a payout that
+-- has no schedule and needs no approval.
 CREATE OR REPLACE FUNCTION enqueue_made() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN

@@ -42,7 +42,10 @@ export function sendDuePayouts(services: Services, provider: Provider): Promise<
 interface Begun {
   /** Requests to send now; each belongs to this process alone. */
   sends: OpenRequest[]
-  /** Number of due payouts that are not sent: not covered, or executed by their operator before a restore. */
+  /**
+   * Number of due payouts that are not sent, because the balance does not cover them, or because their
+   * operator executed them before a restore.
+   */
   ended: number
   deadline: Date
 }

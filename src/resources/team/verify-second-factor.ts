@@ -29,8 +29,8 @@ export async function verifySecondFactor(
 }
 
 /**
- * Whether the text is a valid code of the application. If two calls present a code at once, only one gets
- * true.
+ * Whether the text is a valid code of the member's authenticator application. If two calls present the same
+ * code at once, only one gets true.
  */
 export async function verifyTotp(
   client: Pool | PoolClient,
