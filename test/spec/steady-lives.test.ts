@@ -126,7 +126,6 @@ interface Moment {
 const moments: Record<string, Moment> = {
   'never analysed': { lives: 2_000 },
   'analysed while they are empty': { lives: 400, analyse: (owner) => owner.query('ANALYZE') },
-  'analysed after 50 lives': { lives: 400, after: 50, analyse: (owner) => owner.query('ANALYZE') },
   'analysed after 50 lives, as if all rows were dead': { lives: 400, after: 50, analyse: analyseDead },
 }
 
