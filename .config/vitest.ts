@@ -38,6 +38,7 @@ const longOnly = [
   'spec/disk-full',
   'spec/exports-many-rows',
   'spec/fault-numbers',
+  'spec/lists-of-a-million',
   'spec/payment-link-races',
   'spec/restore-identities',
   'spec/secrets',

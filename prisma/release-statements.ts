@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { startEmbedded } from '../src/database/embedded.ts'
 import { migrate } from '../src/database/migrate.ts'
+import { readSignatures } from './signatures.ts'
 
-const target = join(import.meta.dirname, '../test/database/release.json')
+const folder = join(import.meta.dirname, '../test/database')
 
 /** What a role of the service may call, read or write, as one statement. */
 interface Use {
@@ -18,7 +19,8 @@ interface Use {
  * Writes down all that the service of this checkout may ask of its database: each function with the types it
  * takes and the columns it gives, each table with the columns that may be read and written. It is run at each
  * release; `test/database/release.test.ts` then checks that the next schema still answers all of it, so that
- * nodes of the old release go on beside it.
+ * nodes of the old release go on beside it. It also writes down the signatures of all functions: the next
+ * release can replace a function only by one with the same signature.
  */
 async function writeStatements(): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'release-statements-'))
@@ -30,10 +32,16 @@ async function writeStatements(): Promise<void> {
     await client.connect()
     await client.query('set role none')
     const uses = [...(await readCalls(client)), ...(await readColumns(client))]
+    const functions = await readSignatures(client)
     await client.end()
     const release = execFileSync('git', ['rev-parse', '--short', 'HEAD']).toString().trim()
-    const lines = uses.map((use) => `    ${JSON.stringify(use)}`)
-    writeFileSync(target, `{\n  "release": "${release}",\n  "uses": [\n${lines.join(',\n')}\n  ]\n}\n`)
+    const write = (name: string, part: string, all: readonly unknown[]) => {
+      const lines = all.map((one) => `    ${JSON.stringify(one)}`)
+      const text = `{\n  "release": "${release}",\n  "${part}": [\n${lines.join(',\n')}\n  ]\n}\n`
+      writeFileSync(join(folder, name), text)
+    }
+    write('release.json', 'uses', uses)
+    write('release-functions.json', 'functions', functions)
   } finally {
     await server.stop()
     rmSync(dataDir, { recursive: true, force: true })
@@ -97,3 +105,8 @@ async function readColumns(client: pg.Client): Promise<Use[]> {
 }
 
 await writeStatements()
+// `test/graphql/release.test.ts` compares the next schema with this one.
+copyFileSync(
+  join(import.meta.dirname, '../schema.graphql'),
+  join(import.meta.dirname, '../test/graphql/release.graphql'),
+)

@@ -22,7 +22,7 @@ import { openRestores, type Restores } from './database/restores.ts'
 import { verifyForcedRls, verifyOwnSessions } from './database/verify-session.ts'
 import { openSandboxClock, type SandboxClock } from './database/sandbox-clock.ts'
 import { openFeed } from './events/feed.ts'
-import { startSequencer } from './events/sequencer.ts'
+import { startAnnouncer } from './events/announcer.ts'
 import { type JobEngine, startEngine } from './jobs/engine.ts'
 import { openDrains } from './jobs/drain.ts'
 import { openLeases } from './jobs/leases.ts'
@@ -30,7 +30,7 @@ import { startJobs } from './jobs/schedule.ts'
 import { openMailer } from './mail/mailer.ts'
 import { createOperators } from './operators/registry.ts'
 import { type SimulatorControl, simulatorControl } from './operators/sandbox.ts'
-import { resolveJob } from './requests/due.ts'
+import { resolveJob } from './requests/check-slots.ts'
 import { payoutsDueJob, serviceJobs, serviceTasks, webhooksDueJob } from './resources/jobs.ts'
 import { subjects } from './resources/subjects.ts'
 import { createSender } from './resources/webhooks/send.ts'
@@ -164,8 +164,8 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
   const clock = sandboxClock ?? systemClock
   const feed = openFeed(pool, background)
   closers.push(() => feed.close())
-  const sequencer = startSequencer(pool, background)
-  closers.push(() => sequencer.close())
+  const announcer = startAnnouncer(pool, background)
+  closers.push(() => announcer.close())
   const batches = openBatches(pool)
   closers.push(() => batches.idle())
   const webhooks = openWebhooks(start, closers)
@@ -191,7 +191,7 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
     requestLimits: createRequestLimits(config.pace, { pool, log }),
     mailer: openMailer(config.mail, log),
     operators,
-    sequencer,
+    announcer,
     auditHeads: openHeadLog(pool, log),
     ...webhooks,
     feed,

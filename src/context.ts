@@ -12,7 +12,7 @@ import type { Database } from './database/client.ts'
 import type { Restores } from './database/restores.ts'
 import type { RecordMove } from './database/sandbox-clock.ts'
 import type { Feed } from './events/feed.ts'
-import type { Sequencer } from './events/sequencer.ts'
+import type { Announcer } from './events/announcer.ts'
 import type { Mailer } from './mail/mailer.ts'
 import type { OperatorRegistry } from './operators/registry.ts'
 import type { Drains } from './jobs/drain.ts'
@@ -41,7 +41,7 @@ export interface Services {
   admission: Admission
   mailer: Mailer
   operators: OperatorRegistry
-  sequencer: Sequencer
+  announcer: Announcer
   auditHeads: HeadLog
   /** Sends events to the merchants' endpoints. */
   webhookSender: Sender

@@ -8,9 +8,9 @@ import { readSources, root, type Source, withoutComments } from './kit/sources.t
 
 // Words of the old list that stay: `step`, `maker`, `doubt`, `unsent`, `proof`, `head` (the API or
 // bookkeepers say so); `effect`, `wake` and `note` in the simulator (its control API, its timers, its
-// journal); `hold` (a verb of scopes); `letter` (of an alphabet); `forecast` and `door` (fields of the
-// API); `claim` (of a token, of a key); `room` (a step of `enter.ts`); `stage` (of a proof, of a
-// schedule); `folded` (a SQL function that folds the case of a name).
+// journal); `hold` (a verb of scopes); `letter` (of an alphabet); `forecast` (a field of the
+// API); `claim` (of a token, of a key); `room` (a step of `enter.ts`); `stage` (of a proof, of a schedule);
+// `folded` (a SQL function that folds the case of a name).
 
 /** Words with several meanings, or of this house alone; the glossary has the ones to use. */
 const replaced = wordsOf(

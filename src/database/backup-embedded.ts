@@ -174,7 +174,8 @@ async function copyFile(copy: Copy, from: string, path: string): Promise<boolean
  * Replaces the embedded database by a backup. The old data is moved aside, never deleted. The restored server
  * continues on a new timeline, by which the next start notices the restore.
  * @returns the manifest, and the folder of the old data (`aside`); null where there was none
- * @throws Error in one sentence where the backup is incomplete, or a server uses the folder
+ * @throws Error in one sentence where the backup is incomplete or does not fit (of an external PostgreSQL, of
+ * another version), or where a server uses the folder
  */
 export async function restoreCluster(
   options: BackupOptions,

@@ -174,8 +174,9 @@ function createBatch<Item, Result>(
   }
 
   /**
-   * Runs one statement and answers its callers. @returns null; or, with nothing done, the owners for which
-   * the statement would have to wait
+   * Runs one statement for the chosen items, and answers the callers of these items.
+   * @param waits false: the statement does nothing if it would have to wait for a lock
+   * @returns null; or, if nothing was done, the owners whose locks another session holds
    */
   async function serve(
     chosen: readonly Waiting<Item, Result>[],

@@ -11,8 +11,9 @@ DECLARE
   ids bigint;
   seq record;
 BEGIN
-  -- While this transaction holds the lock, no other process numbers events.
-  PERFORM pg_advisory_xact_lock(72707370);
+  -- Wait until every transaction that appended an event has ended, and let no other append one: a position
+  -- that is given meanwhile would stand inside the gap.
+  LOCK TABLE event_log_position IN SHARE ROW EXCLUSIVE MODE;
   SELECT i.epoch INTO now_epoch FROM installation i FOR UPDATE;
   IF now_epoch <> known THEN RETURN now_epoch; END IF;
   now_epoch := now_epoch + 1;
@@ -44,16 +45,14 @@ BEGIN
   SELECT g.merchant_id, g.last_position FROM event_gap g WHERE g.epoch = now_epoch
   ON CONFLICT (merchant_id) DO UPDATE SET position = excluded.position;
   -- Only a restore makes a gap in the positions; this event tells the merchant about the gap.
-  INSERT INTO event (merchant_id, type, data, created_at)
-  SELECT g.merchant_id, 'security_alert', jsonb_build_object('kind', 'database_restored', 'message', format(
+  PERFORM append_events(array_agg((g.merchant_id, 'security_alert', jsonb_build_object(
+    'kind', 'database_restored', 'message', format(
     'The service was restored from a backup. What happened after %s may be lost: check your payments, keys, '
       || 'team and settings. The sequence of events goes on after %s; events from %s to %s that you '
       || 'received before are not on record.',
     coalesce(to_char(until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'an unknown time'),
-    g.last_position, g.after_position + 1, g.last_position)), service_now()
-  FROM event_gap g WHERE g.epoch = now_epoch ORDER BY g.merchant_id;
-
-  PERFORM sequence_events(2147483647);
+    g.last_position, g.after_position + 1, g.last_position)))::new_event), service_now())
+  FROM event_gap g WHERE g.epoch = now_epoch;
 
   -- A link that was used after the backup must not work again: open invitations and resets expire.
   UPDATE member_secret SET invitation_expires_at = least(invitation_expires_at, now()),

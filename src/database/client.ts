@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { PrismaClient } from '../../prisma/generated/prisma/client.ts'
+import { type FlatReads, flatReads } from './flat-read.ts'
 import { MerchantPool, merchantRole } from './merchant-pool.ts'
 import { bigintTypes } from './sql-function.ts'
 import { verifyRole, verifyTenantRls } from './verify-session.ts'
@@ -67,7 +68,7 @@ export function openDatabase(options: {
     log,
   )
   const adapter = new PrismaPg(merchantPool, { statementNameGenerator: statementNames() })
-  const prisma = oneByOne(new PrismaClient({ adapter }))
+  const prisma = flatFirst(oneByOne(new PrismaClient({ adapter })), flatReads(merchantPool))
   let closed: Promise<void> | undefined
   const close = async () => {
     await prisma.$disconnect()
@@ -96,6 +97,16 @@ function oneByOne(client: PrismaClient): PrismaClient {
     findUnique: async ({ model, args }: { model: string; args: object }) => find(model, 'findFirst', args),
     findUniqueOrThrow: async ({ model, args }: { model: string; args: object }) =>
       find(model, 'findFirstOrThrow', args),
+  }
+  return client.$extends({ query: { $allModels: query } }) as unknown as PrismaClient
+}
+
+/** Makes Prisma leave flat queries to a statement of their own: see `flat-read.ts`. */
+function flatFirst(client: PrismaClient, flat: FlatReads): PrismaClient {
+  type Hook = { model: string; args: object; query: (args: object) => Promise<unknown> }
+  const query = {
+    findMany: async ({ model, args, query: general }: Hook) => flat.findMany(model, args) ?? general(args),
+    count: async ({ model, args, query: general }: Hook) => flat.count(model, args) ?? general(args),
   }
   return client.$extends({ query: { $allModels: query } }) as unknown as PrismaClient
 }

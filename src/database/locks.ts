@@ -5,7 +5,7 @@
 export const locks = {
   /** One process at a time applies migrations and functions. Prisma's command line takes the same lock. */
   migrations: 72_707_369,
-  /** One process at a time numbers events. A restore holds this lock while it raises the positions. */
+  /** One process at a time numbers the events of the previous release (`sequence_events`). */
   eventNumbers: 72_707_370,
   /** The first merchant of a sandbox is created once. */
   firstMerchant: 72_707_371,

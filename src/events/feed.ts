@@ -39,10 +39,15 @@ export interface Feed {
    */
   subscribe(subscription: Subscription): AsyncGenerator<LogEvent, void, void>
   /**
-   * Says that events of these merchants (ids with commas; `*`: any merchant) were numbered. If this call is
+   * Says that events of these merchants (ids with commas; `*`: any merchant) were committed. If this call is
    * missed, the next poll finds the events.
    */
   notify(merchants: string): void
+  /**
+   * Counts the numbered events of a merchant. The log is dense but for the gaps that restores left, so the
+   * positions of its two ends give the count without reading the events.
+   */
+  count(merchantId: number): Promise<number>
   close(): void
 }
 
@@ -102,6 +107,20 @@ export function openFeed(pool: Pool, log: Log): Feed {
     if (gap) throw lostByRestore(gap.after, gap.last)
   }
 
+  async function countEvents(merchantId: number): Promise<number> {
+    const { rows } = await pool.query<{ n: bigint }>({
+      name: 'count_events',
+      text: `SELECT last.position - oldest.position + 1 - (
+               SELECT coalesce(sum(last_position - after_position), 0)::bigint FROM event_gap
+               WHERE merchant_id = $1 AND after_position >= oldest.position) AS n
+             FROM (SELECT position FROM event_log_position WHERE merchant_id = $1) AS last, LATERAL (
+               SELECT position FROM event WHERE merchant_id = $1 AND position > 0 ORDER BY position LIMIT 1
+             ) AS oldest`,
+      values: [merchantId],
+    })
+    return Number(rows[0]?.n ?? 0n)
+  }
+
   async function refresh(merchantIds: readonly number[]): Promise<void> {
     if (merchantIds.length === 0) return
     try {
@@ -158,6 +177,10 @@ export function openFeed(pool: Pool, log: Log): Feed {
   const poll = setInterval(() => void refresh([...streams.keys()]), limits.eventPollMs).unref()
 
   return {
+    count(merchantId) {
+      assertOwn(merchantId)
+      return countEvents(merchantId)
+    },
     async start(merchantId, cursor) {
       assertOwn(merchantId)
       const head = (await lastPositions([merchantId])).get(merchantId) ?? 0n

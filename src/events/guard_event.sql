@@ -1,5 +1,5 @@
--- Refuses every change of an event except one: an event is inserted without a position, and gets its position
--- once.
+-- Refuses every change of an event except one: an event that a function of the previous release wrote without
+-- a position gets its position once.
 CREATE OR REPLACE FUNCTION guard_event() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'event %: an event cannot be changed', OLD.id

@@ -8,6 +8,7 @@ import { getDatamodel } from '../../prisma/generated/pothos.ts'
 import type { Context } from '../context.ts'
 import * as scalars from './scalars.ts'
 import './idempotency.ts'
+import { limits } from '../shared/limits.ts'
 import { resultName } from './results.ts'
 import './scopes.ts'
 
@@ -41,10 +42,17 @@ const relayDescriptions = {
   cursorFieldOptions: { description: 'The cursor of the entry, to pass as `after` or `before`.' },
   nodeFieldOptions: { description: 'The entry itself.' },
   defaultEdgeTypeOptions: { description: 'One entry of a page, with its cursor.' },
-  afterArgOptions: { description: 'Read the entries after this cursor.' },
-  beforeArgOptions: { description: 'Read the entries before this cursor.' },
-  firstArgOptions: { description: 'Page size from the start of the list, 1 to 100. Default: 20.' },
-  lastArgOptions: { description: 'Page size from the end of the list, 1 to 100.' },
+  afterArgOptions: {
+    description: 'Only the entries after this cursor; together with `before`, those in between.',
+  },
+  beforeArgOptions: { description: 'Only the entries before this cursor.' },
+  firstArgOptions: {
+    defaultValue: limits.pageSizeDefault,
+    description: 'Page size from the start of the list, 1 to 100. Its default does not count beside `last`.',
+  },
+  lastArgOptions: {
+    description: 'Page size from the end of the list, 1 to 100. `last` with `before` reads backwards.',
+  },
 } as const
 
 /** The builder with which the resources define the GraphQL schema in code. */

@@ -54,15 +54,6 @@ export function connectionType<Type extends OutputType<Types>>(
   name: string,
   description: string,
 ) {
-  return builder.connectionObject({ type, name: `${name}Connection`, description }, { name: `${name}Edge` })
-}
-
-/** Makes the types as `connectionType` does, with `totalCount`. */
-export function countedConnectionType<Type extends OutputType<Types>>(
-  type: Type,
-  name: string,
-  description: string,
-) {
   return builder.connectionObject(
     {
       type,
@@ -70,7 +61,7 @@ export function countedConnectionType<Type extends OutputType<Types>>(
       description,
       fields: (t) => ({
         totalCount: t.int({
-          description: 'Number of entries in the whole list.',
+          description: 'Number of entries in the whole list that match its filter.',
           resolve: (page) => (page as unknown as LazyConnection<unknown>).totalCount(),
         }),
       }),
@@ -96,8 +87,10 @@ interface Newest<Row> {
   hasSmallIds?: boolean
   /** Counts the rows of the list, faster than one by one. */
   count?: () => Promise<number>
-  /** Finds a page by its offset faster than row by row; null where the list ends before the offset. */
-  find?: (page: PageBounds) => Promise<{ id?: object; skip: number } | null>
+  /**
+   * Finds the ids between which a page is, and the rows to skip there; null where the list has no such rows.
+   */
+  find?: (page: PageBounds & { isByOffset: boolean }) => Promise<{ id?: object; skip: number } | null>
 }
 
 /**
@@ -114,12 +107,12 @@ export function newestFirst<Row extends { id: bigint | number }>(
   const selected = selectedOf(ctx, info, type)
   const isByOffset = page.after === null && page.before === null && !page.isBackward
   const read = async () => {
-    const window =
-      isByOffset && find ? await find(page) : { id: idsBetween(page, hasSmallIds), skip: page.skip }
+    const window = find ? await find({ ...page, isByOffset }) : { skip: page.skip }
     if (!window) return connect<Row>(page, [])
-    const { id, skip } = window
-    const { take, orderBy } = inOrder(page)
-    const query = { ...selected, where: id ? { AND: [where, { id }] } : where, orderBy, take, skip }
+    const { id = {}, skip } = window
+    const between = idsBetween(page, hasSmallIds) ?? {}
+    const list = byMerchant(where, page)
+    const query = { ...selected, ...list, where: { AND: [list.where, { id }, { id: between }] }, skip }
     const rows = await table.findMany(query as never)
     return connect(page, rows.map(edgeOf))
   }
@@ -127,12 +120,17 @@ export function newestFirst<Row extends { id: bigint | number }>(
 }
 
 /**
- * Returns the columns of a list's nodes for which a document asks, in Prisma's form; always with the id, for
- * cursors.
+ * Returns the columns of a list's nodes for which a document asks, in Prisma's form.
+ * @param always the columns of the cursors, which are read for each document
  */
-export function selectedOf(ctx: Context, info: GraphQLResolveInfo, typeName: string): object {
+export function selectedOf(
+  ctx: Context,
+  info: GraphQLResolveInfo,
+  typeName: string,
+  always: object = { id: true },
+): object {
   const paths = [['nodes'], ['edges', 'node']]
-  return queryFromInfo({ context: ctx, info, typeName, paths, select: { id: true } })
+  return queryFromInfo({ context: ctx, info, typeName, paths, select: always as { id: true } })
 }
 
 /** Returns the query for a page of a relation, the newest first, with ids of 64 bits. */
@@ -146,14 +144,34 @@ export function relatedPage(args: PageArgs, where: object) {
   }
 }
 
-/** Makes the list of the rows that `relatedPage` found. */
-export function relatedConnection<Row extends { id: bigint }>(args: PageArgs, rows: readonly Row[]) {
-  return connect(readPage(args), rows.map(edgeOf))
+/**
+ * Makes the list of the rows that `relatedPage` found.
+ * @param totalCount counts the rows of the relation
+ */
+export function relatedConnection<Row extends { id: bigint }>(
+  args: PageArgs,
+  rows: readonly Row[],
+  totalCount: () => Promise<number>,
+) {
+  return { ...connect(readPage(args), rows.map(edgeOf)), totalCount }
 }
 
 /** Returns the paths at which a page shows its nodes, in the form that Pothos needs for relations. */
 export const nodesOf = (type: string) =>
   ({ getType: () => type, paths: [[{ name: 'nodes' }], [{ name: 'edges' }, { name: 'node' }]] }) as never
+
+/**
+ * Returns the filter and the order of a list. Where the rows are those of one merchant, the merchant is a
+ * range and stands in the order: then only an index by merchant and id gives the order. With `merchant_id =
+ * $1 ORDER BY id`, PostgreSQL may walk the ids of all merchants until it has found a page.
+ */
+function byMerchant(where: object, page: PageBounds) {
+  const { merchantId } = where as { merchantId?: unknown }
+  const { orderBy, take } = inOrder(page)
+  if (typeof merchantId !== 'number') return { where, orderBy, take }
+  const own = { ...where, merchantId: { gte: merchantId, lte: merchantId } }
+  return { where: own, orderBy: [{ merchantId: orderBy.id }, orderBy], take }
+}
 
 function inOrder({ isBackward, take }: PageBounds) {
   return { orderBy: { id: isBackward ? 'asc' : 'desc' }, take } as const

@@ -1,6 +1,7 @@
 import type { Role } from '../identity/roles.ts'
 import type { Scope as ScopeName } from '../identity/scopes.ts'
 import { type EventType as EventName, events } from '../events/catalogue.ts'
+import { currency } from '../shared/money.ts'
 import { invariant } from '../shared/invariant.ts'
 import type { PayoutMethod as PayoutMethodName, Provider } from '../shared/providers.ts'
 import type { States } from '../shared/states.ts'
@@ -58,7 +59,7 @@ export function wordEnum<W extends string>(
 }
 
 /** Makes an enum whose values are written the same everywhere. */
-function nameEnum<const N extends string>(
+export function nameEnum<const N extends string>(
   name: string,
   words: Readonly<Record<N, string>>,
   description: string,
@@ -67,6 +68,12 @@ function nameEnum<const N extends string>(
   const values = Object.fromEntries(all.map((word) => [word, { value: word, description: words[word] }]))
   return known(all, builder.enumType(name, { description, values }))
 }
+
+export const Currency = nameEnum(
+  'Currency',
+  { [currency]: 'The franc of the West African CFA zone, which has no smaller unit.' },
+  'A currency. The service has one.',
+)
 
 export const PaymentMethod = nameEnum<Provider>(
   'PaymentMethod',

@@ -4,11 +4,24 @@ import { busyRefusal } from '../database/busy.ts'
 import { DomainError, type FieldProblem, type RefusalCode, refusals as table } from '../shared/errors.ts'
 import type { Log } from '../telemetry/log.ts'
 import { builder } from './builder.ts'
+import { nameEnum } from './enums.ts'
+
+const RefusalCodeEnum = nameEnum(
+  'RefusalCode',
+  Object.fromEntries(Object.entries(table).map(([code, { message }]) => [code, message])) as Record<
+    RefusalCode,
+    string
+  >,
+  'The code of a refusal, each with its usual message. `extensions.code` of an error has the same words.',
+)
 
 const Refusal = builder.interfaceRef<DomainError>('Refusal').implement({
   description: 'An expected refusal. Nothing of the request was done, unless the type says otherwise.',
   fields: (t) => ({
-    code: t.exposeString('code', { description: 'The code of the refusal, for programs. It never changes.' }),
+    code: t.expose('code', {
+      type: RefusalCodeEnum,
+      description: 'The code of the refusal, for programs. It never changes.',
+    }),
     message: t.exposeString('message', { description: 'A short explanation, for people.' }),
     retryAfter: t.int({
       nullable: true,

@@ -1,6 +1,6 @@
 import { type FailureReason, failureReasons } from '../operators/failure-reasons.ts'
 import { builder } from './builder.ts'
-import { wordEnum } from './enums.ts'
+import { nameEnum, wordEnum } from './enums.ts'
 
 const FailureParty = wordEnum(
   'FailureParty',
@@ -22,6 +22,15 @@ const RetryAdvice = wordEnum(
   'Advice when to try a failed payment again.',
 )
 
+/** The codes of failures: the same words in REST and in the events. */
+export const FailureReasonEnum = nameEnum(
+  'FailureReason',
+  Object.fromEntries(
+    Object.entries(failureReasons).map(([reason, { messageEn }]) => [reason, messageEn]),
+  ) as Record<FailureReason, string>,
+  'The reason why a payment failed.',
+)
+
 /**
  * The GraphQL type of the reason of a failed payment, with explanations for the merchant in French and
  * English.
@@ -29,7 +38,8 @@ const RetryAdvice = wordEnum(
 export const Failure = builder.objectRef<FailureReason>('Failure').implement({
   description: 'The reason why a payment failed, and the advice what to do.',
   fields: (t) => ({
-    reason: t.string({
+    reason: t.field({
+      type: FailureReasonEnum,
       description: 'The code of the failure, for programs: `PAYER_INSUFFICIENT_FUNDS`.',
       resolve: (reason) => reason,
     }),

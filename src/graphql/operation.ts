@@ -15,6 +15,7 @@ import { enter, hasRoom, mayAsk, signIn, skip, type Steps, takesTurn } from '../
 import { limits } from '../shared/limits.ts'
 import { accessPlan, checkAccess, findOperation } from './access-plan.ts'
 import { checkAnswer } from './answer-size.ts'
+import { compile } from './compiled.ts'
 import type { FrameStream } from './broadcast.ts'
 import { toGraphQLError } from './errors.ts'
 import { priorityOf } from './priority.ts'
@@ -250,8 +251,7 @@ async function runToEnd(operation: CheckedOperation): Promise<ExecutionResult> {
     deadline.reject(error)
   }, ms)
   try {
-    const running = normalizedExecutor({ ...operation, signal: abort.signal })
-    const ended = (await Promise.race([running, deadline.promise])) as ExecutionResult
+    const ended = await Promise.race([runFields(operation, abort.signal), deadline.promise])
     const result = showErrors(ended, operation.contextValue)
     if (!('data' in result)) return result
     // The answer to a mutation has no size limit, because the caller must learn what it did.
@@ -262,6 +262,16 @@ async function runToEnd(operation: CheckedOperation): Promise<ExecutionResult> {
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** Runs an operation, compiled if it can be; the result is the same. */
+async function runFields(operation: CheckedOperation, signal: AbortSignal): Promise<ExecutionResult> {
+  const { schema, document, operationName, variableValues, contextValue } = operation
+  const compiled = compile(schema, document, operationName)
+  const result = await compiled?.(variableValues, contextValue, signal)
+  // General execution also refuses variables that do not fit.
+  if (result && 'data' in result) return result
+  return (await normalizedExecutor({ ...operation, signal })) as ExecutionResult
 }
 
 /** Runs work so that all of its database queries see only the rows of the caller's merchant. */

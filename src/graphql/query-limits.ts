@@ -208,7 +208,7 @@ function argumentReader(
  * field's resolver refuses it later.
  */
 function pageSize(field: FieldNode, valueOf: ArgumentReader): number {
-  const size = valueOf(field, 'first') ?? valueOf(field, 'last') ?? limits.pageSizeDefault
+  const size = valueOf(field, 'last') ?? valueOf(field, 'first') ?? limits.pageSizeDefault
   return typeof size === 'number' && size > 0 ? Math.min(size, limits.pageSizeMax) : limits.pageSizeMax
 }
 
@@ -226,13 +226,24 @@ function lengthOf(
   if (!isListType(getNullableType(field.type))) return 1
   const ids = valueOf(selection, 'ids')
   if (Array.isArray(ids)) return ids.length
+  return page ?? assumedLength(field)
+}
+
+/** A field of the schema, or its configuration. */
+type ListField = Pick<GraphQLField<unknown, unknown>, 'type'> & {
+  extensions?: Readonly<Record<string, unknown>> | null | undefined
+}
+
+/** Returns how many entries count for a list without arguments that is not a part of a connection. */
+export function assumedLength(field: ListField): number {
   const own = lengthMaxOf(field)
-  return page ?? (own < Infinity ? own : isNode(getNamedType(field.type)) ? limits.pageSizeDefault : 1)
+  if (own < Infinity) return own
+  return isNode(getNamedType(field.type)) ? limits.pageSizeDefault : 1
 }
 
 /** Returns the largest length of a list, where its field states one (`extensions: { lengthMax }`). */
-function lengthMaxOf({ extensions }: GraphQLField<unknown, unknown>): number {
-  return Number(extensions['lengthMax'] ?? Infinity)
+export function lengthMaxOf({ extensions }: ListField): number {
+  return Number(extensions?.['lengthMax'] ?? Infinity)
 }
 
 function fieldOf(
@@ -242,7 +253,8 @@ function fieldOf(
   return isObjectType(parent) || isInterfaceType(parent) ? parent.getFields()[name.value] : undefined
 }
 
-function isConnection({ name }: GraphQLCompositeType): boolean {
+/** Whether a type is a page of a list. */
+export function isConnection({ name }: GraphQLCompositeType): boolean {
   return name.endsWith('Connection')
 }
 
@@ -251,7 +263,7 @@ function isNode(type: GraphQLNamedType): boolean {
 }
 
 /** Whether a type only wraps the objects of a connection, and so counts as no object itself. */
-function isWrapping({ name }: GraphQLCompositeType): boolean {
+export function isWrapping({ name }: GraphQLCompositeType): boolean {
   return name.endsWith('Edge') || name === 'PageInfo'
 }
 

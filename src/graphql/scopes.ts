@@ -104,7 +104,8 @@ const rootKinds = new Set(['Query', 'Mutation', 'Subscription'])
 /**
  * The plugin that puts the access rules into the schema: as extensions for the access plan, as directives for
  * readers, and as a second check around every guarded resolver. A root field or a Node type without a rule
- * makes the schema fail to build.
+ * makes the schema fail to build. Every query is nullable, so that a refusal of one leaves the others in the
+ * answer.
  */
 export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onTypeConfig(config: PothosTypeConfig): PothosTypeConfig {
@@ -121,7 +122,8 @@ export class ScopesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
     return scope === undefined ? config : { ...config, extensions: withRule(config.extensions, scope) }
   }
 
-  override onOutputFieldConfig(config: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
+  override onOutputFieldConfig(given: PothosOutputFieldConfig<Types>): PothosOutputFieldConfig<Types> {
+    const config = given.kind === 'Query' ? { ...given, type: { ...given.type, nullable: true } } : given
     const { scope, movesMoney, ownAccount, perPerson, isSecret } = config.pothosOptions as {
       scope?: AccessRule
       movesMoney?: boolean

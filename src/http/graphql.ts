@@ -55,6 +55,8 @@ export function createGraphqlHandler(options: {
     const requestId = requestIdOf(message)
     response.setHeader('X-Request-Id', requestId)
     response.setHeader('X-API-Version', apiVersion)
+    // An answer belongs to its caller. A stream of events has a `Cache-Control` of its own.
+    response.setHeader('Cache-Control', 'no-store')
     const ctx = anonymousContext(services, message, requestId, 'graphql')
     const exchange: GraphqlExchange = { message, ctx, events: null }
     try {

@@ -1,4 +1,5 @@
 import { DomainError } from '../shared/errors.ts'
+import { readSmallId } from '../shared/ids.ts'
 import type { KeyLimitSet } from './key-limits.ts'
 import type { Role } from './roles.ts'
 import type { Scope } from './scopes.ts'
@@ -36,6 +37,12 @@ export function mine(ctx: { actor: Actor | null }): { merchantId: number } {
 export function actorOf(ctx: { actor: Actor | null }): Actor {
   if (!ctx.actor) throw new DomainError('UNAUTHENTICATED')
   return ctx.actor
+}
+
+/** Returns the caller's merchant if a global id of this type names it; else -1, which no merchant has. */
+export function ownMerchantId(ctx: { actor: Actor | null }, type: string, id: string): number {
+  const { merchantId } = mine(ctx)
+  return readSmallId(type, id) === merchantId ? merchantId : -1
 }
 
 /** Returns the name of an actor in records: `member:7`, `api_key:12`. */

@@ -48,7 +48,9 @@ export class BlockedAddresses {
       const all = await takeHit(tx, `blocked:${merchantId}`, { max, windowMs })
       if (!all.allowed) return
       const from = address ?? 'an unknown address'
-      const message = `A valid credential was used from ${from}, which is not on the whitelist.`
+      const message =
+        `A valid credential was used from ${from}, which the whitelist of the account, or the list of ` +
+        'addresses of the key, does not contain.'
       const alert = { kind: 'ip_blocked', message, ...(address !== null && { ip: address }) }
       await recordAccess(tx, { merchant: merchantId, kind: 'security_alert', what: alert })
     })

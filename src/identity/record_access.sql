@@ -5,7 +5,7 @@ BEGIN
   IF kind <> ALL (ARRAY['team_login', 'api_key_created', 'security_alert']) THEN
     RAISE EXCEPTION '% is no event about access', kind USING ERRCODE = 'insufficient_privilege';
   END IF;
-  INSERT INTO event (merchant_id, type, data, created_at) VALUES (merchant, kind, what, service_now());
+  PERFORM append_events(ARRAY[(merchant, kind, what)::new_event], service_now());
 END $$;
 
 REVOKE EXECUTE ON FUNCTION record_access FROM PUBLIC;

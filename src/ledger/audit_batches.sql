@@ -80,9 +80,9 @@ BEGIN
       AND r.kind = 'disburse' AND CASE d.status
         WHEN 'success' THEN r.state = 'settled'
         WHEN 'failed' THEN r.state IN ('refused', 'closed')
-        -- The outcome is open: then the service must ask again.
+        -- The outcome is open: then the service must ask again, and find it in time.
         WHEN 'processing' THEN r.state IN ('sending', 'unsent', 'accepted', 'doubt')
-          AND r.next_check_at IS NOT NULL
+          AND r.next_check_at >= (SELECT d.at FROM request_due d WHERE d.request_id = r.id)
         ELSE false END) IS NOT TRUE END;
 
   -- The approved content of a batch never changes; the constraints of the table ensure the approvals.

@@ -20,9 +20,9 @@ LANGUAGE sql STABLE AS $$
       WHEN 'failed' THEN r.state IN ('refused', 'closed')
       WHEN 'cancelled' THEN r.state = 'closed'
       WHEN 'expired' THEN r.state NOT IN ('settled', 'refused')
-      -- The outcome is open: then the service must ask again.
+      -- The outcome is open: then the service must ask again, and find it in time.
       ELSE r.state IN ('sending', 'unsent', 'accepted', 'doubt')
-        AND r.next_check_at IS NOT NULL END) IS NOT TRUE
+        AND r.next_check_at >= (SELECT d.at FROM request_due d WHERE d.request_id = r.id) END) IS NOT TRUE
   UNION ALL
   SELECT 'statuses_agree_with_requests', r.merchant_id, format(
     'transaction:%s was asked of the operator twice', r.transaction_id)

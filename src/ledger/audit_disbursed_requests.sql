@@ -38,9 +38,9 @@ LANGUAGE sql STABLE AS $$
         WHEN 'reversed' THEN r.state = 'settled'
         WHEN 'failed' THEN r.state IN ('refused', 'closed') AND EXISTS (
           SELECT FROM ledger_entry m WHERE m.origin = s.origin AND m.step = 'reserve')
-        -- The outcome is open: then the service must ask again.
+        -- The outcome is open: then the service must ask again, and find it in time.
         WHEN 'processing' THEN r.state IN ('sending', 'unsent', 'accepted', 'doubt')
-          AND r.next_check_at IS NOT NULL
+          AND r.next_check_at >= (SELECT d.at FROM request_due d WHERE d.request_id = r.id)
         ELSE false END) IS NOT TRUE END
   UNION ALL
   SELECT 'statuses_agree_with_requests', r.merchant_id,

@@ -123,6 +123,22 @@ export async function readLines(
   return rows
 }
 
+/** Counts the lines of a statement. */
+export async function countLines(
+  client: Pool | PoolClient,
+  merchantId: number,
+  { from, to }: Span,
+): Promise<number> {
+  const { rows } = await client.query<{ n: bigint }>({
+    name: 'count_statement_lines',
+    text: `SELECT count(*) AS n FROM ledger_entry
+      WHERE merchant_id = $1 AND created_at >= $2 AND created_at < coalesce($3::timestamptz, 'infinity')
+        AND ${touches}`,
+    values: [merchantId, inRange(from), to && inRange(to)],
+  })
+  return Number(rows[0]?.n ?? 0n)
+}
+
 /**
  * Reads a page of the lines and, for the last page, the balance at its end, in one snapshot. A caller that
  * adds up all pages can notice a missed entry: it was committed late, with a time before the caller's cursor.

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { Agent } from 'undici'
 import {
   type Exchanged,
@@ -181,7 +181,7 @@ export function parseJson(body: Uint8Array): unknown {
 
 /** Returns SHA-256 in hex. */
 export function sha256(bytes: string | Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex')
+  return hash('sha256', bytes)
 }
 
 function lostBy({ error, answer: head, stoppedBy }: Exchanged): UnknownCause {

@@ -28,10 +28,12 @@ export async function startSimulatorProcess(options: {
   controlToken: Secret
   claimed?: Promise<unknown>
 }): Promise<SimulatorProcess> {
+  // As in `npm run operators`: with a larger young generation the memory grows by 20 MB more under load.
+  const node = '--max-semi-space-size=16'
   const flags = ['--tied', '--any-port', '--port', String(options.port), '--journal', options.journalPath]
   const child = spawn(
     process.execPath,
-    [program, ...flags, '--control-token', options.controlToken.reveal()],
+    [node, program, ...flags, '--control-token', options.controlToken.reveal()],
     {
       stdio: ['pipe', 'pipe', 'inherit'],
     },

@@ -11,6 +11,12 @@ export const dueRequestsMax = 32
  */
 export const waitingQuestionsPerSecond = 20
 
+/** How far ahead this process looks for a request at the time when it is due. Later ones wait for the job. */
+const lookAheadMs = 5_000
+
+/** Choice: requests that become due within this time are looked for together, by one statement. */
+const lookStepMs = 50
+
 /** The checks of this process with one operator. */
 export interface CheckSlots {
   /** The slots in use or reserved, at most `dueRequestsMax`. */
@@ -23,6 +29,8 @@ export interface CheckSlots {
   /** The milliseconds by which the questions about pending requests were ahead of their rate at `aheadAt`. */
   aheadMs: number
   aheadAt: number
+  /** The times at which this process looks for due requests, in steps of `lookStepMs`. */
+  looks: Set<number>
 }
 
 /** The checks of this process, by operator. */
@@ -31,8 +39,38 @@ export type ChecksByOperator = Map<Provider, CheckSlots>
 /** Returns the checks with one operator. */
 export function slotsOf({ checkSlots }: { checkSlots: ChecksByOperator }, provider: Provider): CheckSlots {
   let slots = checkSlots.get(provider)
-  if (!slots) checkSlots.set(provider, (slots = { taken: 0, isMoreDue: false, aheadMs: 0, aheadAt: 0 }))
+  if (!slots) {
+    slots = { taken: 0, isMoreDue: false, aheadMs: 0, aheadAt: 0, looks: new Set() }
+    checkSlots.set(provider, slots)
+  }
   return slots
+}
+
+/** Returns the name of the job that asks one operator about its due requests. */
+export function resolveJob(provider: Provider): string {
+  return `requests.resolve.${provider}`
+}
+
+/**
+ * Looks for due requests of an operator when a request becomes due that this process recorded. The job
+ * looks by itself again and again, for requests that other processes left.
+ */
+export function lookWhenDue(
+  services: { checkSlots: ChecksByOperator; notifyJob(name: string): void },
+  provider: Provider,
+  dueMs: number,
+): void {
+  if (dueMs > lookAheadMs) return
+  const { looks } = slotsOf(services, provider)
+  const now = performance.now()
+  const look = Math.ceil((now + dueMs) / lookStepMs)
+  if (looks.has(look)) return
+  looks.add(look)
+  const run = () => {
+    looks.delete(look)
+    services.notifyJob(resolveJob(provider))
+  }
+  setTimeout(run, Math.ceil(look * lookStepMs - now)).unref()
 }
 
 /**

@@ -13,17 +13,15 @@ CREATE OR REPLACE FUNCTION claim_requests(
   request jsonb, status text, claimed text, since_notified_ms double precision, rejected_reason text,
   cancel_requested boolean, is_approved boolean
 )
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
+  due_again timestamptz := service_now() + fence_ms * interval '1 millisecond';
   taken bigint[];
 BEGIN
   IF only_transaction IS NULL THEN
-    taken := ARRAY(
-      SELECT r.id FROM operator_request r
-      WHERE r.provider = only_provider AND r.next_check_at <= service_now()
-        AND (r.query_after IS NULL OR r.query_after <= now())
-      ORDER BY r.next_check_at LIMIT take FOR UPDATE SKIP LOCKED);
+    taken := take_due(only_provider, take, due_again);
   ELSE
     taken := ARRAY(
       SELECT r.id FROM operator_request r
@@ -35,7 +33,7 @@ BEGIN
 
   UPDATE operator_request r
   SET query_after = now() + pause_ms * interval '1 millisecond', check_count = r.check_count + 1,
-    next_check_at = service_now() + fence_ms * interval '1 millisecond'
+    next_check_at = due_again
   WHERE r.id = ANY (taken);
 
   RETURN QUERY SELECT * FROM claimed_requests(taken, fence_ms);

@@ -16,16 +16,16 @@ LANGUAGE sql STABLE AS $$
     coalesce(r.payout_id, r.recipient_id, r.transaction_id), r.provider, r.kind, r.amount, r.phone,
     r.handle || jsonb_build_object('correlationId', r.correlation_id, 'clientRef', r.correlation_id),
     r.state, r.attempt, now(), r.check_count,
-    whole_ms(service_now() - r.created_at), whole_ms(t.expires_at - service_now()),
-    coalesce(whole_ms(service_now() - coalesce(t.expires_at, s.settled_at)), 0),
-    whole_ms(service_now() - coalesce(s.settled_at, r.created_at)),
+    whole_ms(c.now - r.created_at), whole_ms(t.expires_at - c.now),
+    coalesce(whole_ms(c.now - coalesce(t.expires_at, s.settled_at)), 0),
+    whole_ms(c.now - coalesce(s.settled_at, r.created_at)),
     whole_ms(now() - r.fence_until) + fence_ms,
     coalesce(t.request_data, p.request_data, '{}'),
     coalesce(t.status::text, p.status::text, b.status::text), r.handle->>'claimed',
-    whole_ms(service_now() - (r.handle->>'alertAt')::timestamptz), r.handle->>'rejectedReason',
+    whole_ms(c.now - (r.handle->>'alertAt')::timestamptz), r.handle->>'rejectedReason',
     coalesce(b.cancel_requested, false),
-    EXISTS (SELECT FROM deposit_approval a WHERE a.transaction_id = r.transaction_id)
-  FROM unnest(ids) AS i (id)
+    coalesce((SELECT true FROM deposit_approval a WHERE a.transaction_id = r.transaction_id LIMIT 1), false)
+  FROM (SELECT service_now() AS now OFFSET 0) c CROSS JOIN unnest(ids) AS i (id)
   JOIN LATERAL (SELECT r.* FROM operator_request r WHERE r.id = i.id LIMIT 1) r ON true
   LEFT JOIN LATERAL (
     SELECT t.* FROM transaction t WHERE t.id = r.transaction_id LIMIT 1

@@ -10,6 +10,7 @@ import { limits } from '../shared/limits.ts'
 import type { FinalOutcome, Expiry } from './outcome.ts'
 import { nothingLeft, type OpenRequest } from './open-request.ts'
 import {
+  firstCheckMs,
   nextCheckMs,
   nextDisburseCheckMs,
   nextUnknownCheckMs,
@@ -249,8 +250,7 @@ function recordAccepted(
 ): RecordAction {
   const { request, now, random } = known
   const { action, notify, pollLimit, pollAfterMs } = outcome
-  const soon =
-    request.kind === 'collect' ? nextCheckMs(notify, 0, random) : nextDisburseCheckMs(notify, 0, 0, random)
+  const soon = firstCheckMs(request.kind, notify, random)
   const leftMs = request.leftMs ?? Number.POSITIVE_INFINITY
   const asked = { ...outcome, pollsLeft: request.leftMs === null ? undefined : pollLimit }
   const next = politeCheckMs(pollAfterMs ?? soon, asked, now, leftMs)

@@ -1,15 +1,10 @@
 import { singleFlight } from '../shared/single-flight.ts'
 import type { Provider } from '../shared/providers.ts'
-import { dueRequestsMax, slotsOf } from './check-slots.ts'
+import { dueRequestsMax, resolveJob, slotsOf } from './check-slots.ts'
 import { checkRequest } from './check.ts'
 import { originOf, type OpenRequest } from './open-request.ts'
 import { claimDue } from './store.ts'
 import type { RequestServices } from './subjects.ts'
-
-/** Returns the name of the job that asks one operator about its due requests. */
-export function resolveJob(provider: Provider): string {
-  return `requests.resolve.${provider}`
-}
 
 /**
  * Claims a due request for each free slot and checks each on its own: no check waits for another. While more

@@ -19,7 +19,8 @@ CREATE OR REPLACE FUNCTION record_callbacks(
   claimed text, since_notified_ms double precision, rejected_reason text, cancel_requested boolean,
   is_approved boolean
 )
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   -- By callback: its request and the request's merchant.

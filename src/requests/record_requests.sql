@@ -8,7 +8,8 @@ CREATE OR REPLACE FUNCTION record_requests(
   ids bigint[], attempts smallint[], states operator_request_state[], handles jsonb[], next_check_ms bigint[],
   payment_urls text[], late_ms bigint, waits boolean
 ) RETURNS bigint[]
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   mine bigint[];
@@ -40,7 +41,8 @@ BEGIN
           WHEN n.next_ms IS NULL THEN 'closed'
           WHEN r.state = 'accepted' OR (n.state = 'unsent' AND n.attempt <> r.attempt) THEN r.state
           ELSE n.state END,
-      handle = r.handle || n.handle,
+      -- The identity has a column of its own (`claimed_requests` adds it again).
+      handle = r.handle || (n.handle - '{correlationId,clientRef}'::text[]),
       accepted_at = coalesce(r.accepted_at, CASE WHEN n.state = 'accepted' THEN service_now() END),
       -- No byte of an unsent request can still arrive: the service may send it again at once.
       fence_until = CASE WHEN n.state = 'unsent' AND n.attempt = r.attempt THEN now()

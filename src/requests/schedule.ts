@@ -5,6 +5,11 @@ const hour = 60 * minute
 /** The bounds of the schedule. Tests shorten them. */
 export const scheduleBounds = {
   /**
+   * The time of the first question after a send, to an operator that sends no callback. Choice: a payment
+   * that its customer pays at once is settled within a second. The second question comes three seconds later.
+   */
+  firstPollMs: 400,
+  /**
    * The times after a payment at which an operator that does not report reversals is asked about a reversal.
    */
   reversalChecksMs: [1 * minute, 10 * minute, 1 * hour, 24 * hour],
@@ -54,6 +59,19 @@ export function nextCheckMs(
 ): number {
   const stage = stages[notify].find(({ untilMs }) => ageMs < untilMs)
   return jitter(stage?.everyMs ?? hour, random)
+}
+
+/**
+ * Returns the milliseconds from the answer to a send until the first question, with 20 % jitter. A callback
+ * comes sooner than a question, so an operator that sends callbacks is asked later.
+ */
+export function firstCheckMs(
+  kind: 'collect' | 'disburse',
+  notify: 'callback' | 'polling',
+  random: number = Math.random(),
+): number {
+  if (notify === 'polling') return jitter(scheduleBounds.firstPollMs, random)
+  return kind === 'collect' ? nextCheckMs(notify, 0, random) : nextDisburseCheckMs(notify, 0, 0, random)
 }
 
 /**

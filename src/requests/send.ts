@@ -5,11 +5,12 @@ import type { Operator } from '../operators/registry.ts'
 import { singleFlight } from '../shared/single-flight.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
+import { lookWhenDue } from './check-slots.ts'
 import { decideSent, type LogLine, type Step } from './decide.ts'
 import type { FinalOutcome } from './outcome.ts'
 import { originOf, nothingLeft, type OpenRequest } from './open-request.ts'
 import { claimSend, exchangeRecorder, recordRequest, watchRequest } from './store.ts'
-import type { RequestServices } from './subjects.ts'
+import type { AppliedOutcome, RequestServices } from './subjects.ts'
 
 /**
  * The time limit for the first answer to a disbursement if the operator reports the outcome later. Without an
@@ -155,30 +156,35 @@ export async function act(
   request: OpenRequest,
   step: Step,
 ): Promise<string | null> {
-  const { subject, subjectId, id, attempt } = request
+  const { subject, subjectId, id, attempt, merchantId } = request
   const { settle, expire, reverse, success } = services.subjects[subject]
+  const announced = ({ moved, status }: AppliedOutcome) => {
+    if (moved) services.announcer.announce(merchantId)
+    return status
+  }
   switch (step.do) {
     case 'nothing':
       return null
     case 'record': {
       const { state, handle, nextCheckMs, paymentUrl } = step
       await recordRequest(services.batches, { id, attempt, state, handle, nextCheckMs, paymentUrl })
+      if (nextCheckMs !== null) lookWhenDue(services, request.provider, nextCheckMs)
       return null
     }
     case 'watch':
       await watchRequest(services.database.pool, id, step.nextMs)
       return null
     case 'reverse': {
-      const { moved, status } = await reverse(services, subjectId, step.evidence)
+      const reversal = await reverse(services, subjectId, step.evidence)
       // The payment was reversed already, or cannot be reversed: no further question.
-      if (!moved) await watchRequest(services.database.pool, id, null)
-      return status
+      if (!reversal.moved) await watchRequest(services.database.pool, id, null)
+      return announced(reversal)
     }
     case 'expire':
       invariant(expire, `a ${subject} does not expire`)
-      return (await expire(services, subjectId, step.expiry)).status
+      return announced(await expire(services, subjectId, step.expiry))
     case 'settle': {
-      const { status } = await settle(services, subjectId, step.finalOutcome)
+      const status = announced(await settle(services, subjectId, step.finalOutcome))
       const next = status === success ? step.ifPaid : step.ifNot
       return (next && (await act(services, request, next))) ?? status
     }

@@ -2,7 +2,7 @@ import type { Addresses } from '../config/config.ts'
 import type { Batches } from '../database/batch.ts'
 import type { Database } from '../database/client.ts'
 import type { Restores } from '../database/restores.ts'
-import type { Sequencer } from '../events/sequencer.ts'
+import type { Announcer } from '../events/announcer.ts'
 import type { Access } from '../identity/authenticate.ts'
 import type { Evidence } from '../operators/operator.ts'
 import type { OperatorRegistry } from '../operators/registry.ts'
@@ -22,7 +22,7 @@ export interface RequestServices {
   batches: Batches
   restores: Pick<Restores, 'mayHaveSent'>
   operators: Pick<OperatorRegistry, 'find'>
-  sequencer: Sequencer
+  announcer: Announcer
   access: Access
   addresses: Addresses
   inFlight: InFlight
@@ -48,7 +48,7 @@ export interface SubjectRules {
 }
 
 /** The status after an outcome was applied, and whether this call changed it. */
-interface AppliedOutcome {
+export interface AppliedOutcome {
   moved: boolean
   status: string
 }

@@ -13,7 +13,8 @@ import type { Job } from '../jobs/schedule.ts'
 import { newSliceSize, proveDueSlice, proveRecent } from '../ledger/audit.ts'
 import { watchProofAge } from '../ledger/proof-age.ts'
 import type { LedgerProblem } from '../ledger/verify.ts'
-import { resolveDue, resolveJob } from '../requests/due.ts'
+import { resolveJob } from '../requests/check-slots.ts'
+import { resolveDue } from '../requests/due.ts'
 import { openWireLogSweep, type WireLog, wireLogSweepMax } from '../requests/wire-log.ts'
 import { limits } from '../shared/limits.ts'
 import { headEmailsMax, writeHeadEmails } from './audit-log/head-emails.ts'
@@ -29,8 +30,11 @@ import { enqueueDueEndpoints, sweepWebhooks, webhooksDueMax, webhookSweepMax } f
 
 /** The pauses between two runs of each job, in ms. Tests shorten them. */
 export const jobBounds = {
-  /** The job that asks one operator about its due requests. A callback is checked without this pause. */
-  resolveEveryMs: 500,
+  /**
+   * The job that looks for the due requests of one operator: those that other processes left, and those that
+   * were put off for long. A process checks callbacks and its own other requests without this pause.
+   */
+  resolveEveryMs: 1_000,
   /** The job that looks for due payouts and recipients. */
   payoutsDueEveryMs: 1_000,
   /** The job that requeues the jobs of processes that ended. */

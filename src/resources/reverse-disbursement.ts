@@ -25,7 +25,6 @@ export async function reverseDisbursement(
 ): Promise<{ moved: boolean; status: string }> {
   const about = originOf({ subject, subjectId: id })
   const moved = await services.batches.run(reverseMany, { about, evidence })
-  if (moved) services.sequencer.notify()
   const stands = await readStatus(
     asPlatform(services, 'operators reverse disbursements of all merchants').pool,
     subject,

@@ -73,16 +73,15 @@ BEGIN
     SELECT r.ordinal, r.merchant_id, r.payment_method, r.settled_amount, 'recipient:' || r.id,
       'recipient_reversed', jsonb_build_object('batch_id', r.batch_id, 'recipient_id', r.id, 'name', r.name,
         'account', r.account, 'amount', r.settled_amount, 'currency', 'XOF', 'payment_method',
-          r.payment_method, 'status', r.status)
-    FROM refunded r
+          r.payment_method, 'status', r.status) FROM refunded r
   ), returned AS (
     INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
     SELECT b.merchant_id, b.origin, 'reverse', clearing_account(b.payment_method), 'available',
       b.settled_amount, at
     FROM back b ORDER BY b.merchant_id, b.ordinal
-  ), events AS (
-    INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT b.merchant_id, b.type, b.data, at FROM back b ORDER BY b.merchant_id, b.ordinal
+  ), events AS MATERIALIZED (
+    SELECT append_events(array_agg((b.merchant_id, b.type, b.data)::new_event ORDER BY b.ordinal), at)
+    FROM back b
   ), deposit_answered AS (
     UPDATE operator_request r SET next_check_at = NULL, evidence = coalesce(d.evidence, r.evidence)
     FROM deposit d WHERE r.transaction_id = ANY (deposits) AND r.transaction_id = d.id AND r.kind = 'disburse'
@@ -93,7 +92,8 @@ BEGIN
     UPDATE operator_request r SET next_check_at = NULL, evidence = coalesce(b.evidence, r.evidence)
     FROM refunded b WHERE r.recipient_id = ANY (recipients) AND r.recipient_id = b.id
   )
-  SELECT i.ordinal::int, b.ordinal IS NOT NULL FROM item i LEFT JOIN back b USING (ordinal) ORDER BY 1;
+  SELECT i.ordinal::int, b.ordinal IS NOT NULL FROM item i LEFT JOIN back b USING (ordinal)
+    CROSS JOIN events ORDER BY 1;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION reverse_disbursements FROM PUBLIC;

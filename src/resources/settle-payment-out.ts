@@ -56,8 +56,7 @@ export function settlesPaymentsOut<Status extends string>(kind: {
   )
   return async (services, id, outcome) => {
     const settlement = await services.batches.run(settling, { id, outcome })
-    if (settlement.moved) services.sequencer.notify()
-    else if (settlement.status !== becomes[outcome.status])
+    if (!settlement.moved && settlement.status !== becomes[outcome.status])
       reportOtherOutcome(services, `${origin}:${id}`, settlement.status, outcome, true)
     return settlement
   }

@@ -35,7 +35,8 @@ export const refusals = {
   ADDRESS_NOT_ALLOWED: {
     status: 403,
     type: 'AddressNotAllowedError',
-    message: 'Your IP address is not on the whitelist of this account. An owner or admin can add it.',
+    message:
+      'Your IP address is not in the whitelist of this account or of this key. An owner or admin can help.',
   },
   SECOND_FACTOR_REQUIRED: {
     status: 401,

@@ -2,6 +2,14 @@ import { z } from 'zod'
 import { text } from './input.ts'
 
 /**
+ * Writes the global id of a row, for types that `node(id:)` does not find; the ids of the others have the
+ * same form.
+ */
+export function globalId(type: string, id: bigint | number | string): string {
+  return Buffer.from(`${type}:${id}`).toString('base64')
+}
+
+/**
  * Reads an id that a client sent: a global id or, as in REST, digits.
  * @returns the id of the row; -1n, which no row has, if the text is no id or names another type
  */

@@ -148,7 +148,9 @@ export const reference = text({ min: 1, max: referenceLengthMax }).refine(
   'must not be "." or "..": the address of a payment cannot contain them',
 )
 
-export const currencyField = z.literal(currency, { error: `must be ${currency}` })
+export const currencyField = z
+  .literal(currency, { error: `must be ${currency}` })
+  .meta({ graphql: [currency] })
 
 export const email = text({ max: emailLengthMax }).pipe(z.email('must be an e-mail address'))
 

@@ -2,7 +2,7 @@
 export type Xof = bigint
 
 /** The only currency (see docs/design/rules.md#general). */
-export const currency = 'XOF'
+export const currency = 'XOF' as const
 
 const formats = {
   fr: new Intl.NumberFormat('fr', { style: 'currency', currency }),

@@ -42,8 +42,8 @@ export interface PageConnection<Node> {
 
 /**
  * Reads the paging arguments of a list with ids as cursors: 1 to 100 rows, by default 20, from the beginning
- * of the list; from its end with `last`, or with `before` without `first`. `after` and `before` may come
- * together.
+ * of the list; from its end with `last`. `after` and `before` may come together. A client that sends `last`
+ * alone also sends the default of `first`: then `last` counts.
  * @throws DomainError INVALID_INPUT that names each wrong argument
  */
 export function readPage(args: PageArgs): PageBounds {
@@ -70,8 +70,8 @@ export function readPageOf<Cursor>(
   }
   const positions = { after: read('after', after), before: read('before', before) }
   if (problems.length > 0) throw invalidInput(problems)
-  const size = first ?? last ?? limits.pageSizeDefault
-  const isBackward = last != null || (before != null && first == null)
+  const size = last ?? first ?? limits.pageSizeDefault
+  const isBackward = last != null
   return { ...positions, isBackward, skip: offset ?? 0, size, take: size + 1 }
 }
 
@@ -81,7 +81,9 @@ function problemsOf({ first, last, offset }: PageArgs) {
     value != null && (value < 1 || value > limits.pageSizeMax)
   return [
     ...(outside(first) ? [{ field: 'first', message: size }] : []),
-    ...(first != null && last != null ? [{ field: 'last', message: 'cannot be combined with first' }] : []),
+    ...(first != null && first !== limits.pageSizeDefault && last != null
+      ? [{ field: 'last', message: 'cannot be combined with first' }]
+      : []),
     ...(outside(last) ? [{ field: 'last', message: size }] : []),
     ...(offset != null && (offset < 0 || offset > limits.offsetMax)
       ? [{ field: 'offset', message: `must be from 0 to ${limits.offsetMax}` }]

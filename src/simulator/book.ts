@@ -1,5 +1,6 @@
 import type { JournalEntry, EntryType, OperatorKey, Transfer } from './model.ts'
 import { operatorKeys } from './model.ts'
+import { PoolLines } from './pool-lines.ts'
 
 /** The account of our float at the operator. */
 export const pool = 'pool'
@@ -13,21 +14,11 @@ export const wallet = (msisdn: string): string => `wallet:${msisdn}`
 const openingWallet = 1_000_000n
 const openingPool = 50_000_000n
 
-/** A movement of our float, as a statement shows it, in francs; outgoing amounts are negative. */
-export interface PoolLine {
-  readonly seq: number
-  readonly at: number
-  readonly type: EntryType
-  readonly operationId: string | null
-  readonly amount: bigint
-  readonly fee: bigint
-  readonly balanceAfter: bigint
-}
-
 interface OperatorBook {
   readonly balances: Map<string, bigint>
-  readonly entries: JournalEntry[]
-  readonly poolLines: PoolLine[]
+  readonly poolLines: PoolLines
+  /** The number of entries; the journal holds them. */
+  entries: number
   /** The sum of all balances; it must be zero. */
   total: bigint
 }
@@ -55,13 +46,8 @@ export class Book {
     return this.#of(operator).balances
   }
 
-  /** Returns all entries, oldest first. */
-  entries(operator: OperatorKey): readonly JournalEntry[] {
-    return this.#of(operator).entries
-  }
-
   /** Returns all movements of our float, oldest first. */
-  poolLines(operator: OperatorKey): readonly PoolLine[] {
+  poolLines(operator: OperatorKey): PoolLines {
     return this.#of(operator).poolLines
   }
 
@@ -85,14 +71,20 @@ export class Book {
       if (short > 0n) draft.topUp(from, short)
       draft.move({ from, to, amount })
     }
+    const poolAfter = draft.balance(pool)
+    if (BigInt.asIntN(64, poolAfter) !== poolAfter) throw new Error('The float would not fit into 64 bits.')
     draft.add(posting.type, posting.operationId, posting.transfers)
     return draft.entries
   }
 
-  /** Writes an entry. @throws Error when it would break the book */
-  apply(entry: JournalEntry): void {
+  /**
+   * Writes an entry.
+   * @param operation the number of its operation in the store
+   * @throws Error when it would break the book
+   */
+  apply(entry: JournalEntry, operation: number | null = null): void {
     const book = this.#of(entry.operator)
-    if (entry.seq !== book.entries.length + 1)
+    if (entry.seq !== book.entries + 1)
       throw new Error(`Entry ${entry.seq} of ${entry.operator} is out of order.`)
     let moved = 0n
     let fee = 0n
@@ -111,21 +103,19 @@ export class Book {
         throw new Error(`The account ${from} would be below zero.`)
     }
     if (book.total !== 0n) throw new Error(`The book of ${entry.operator} does not sum to zero.`)
-    book.entries.push(entry)
+    book.entries += 1
     if (moved === 0n && fee === 0n) return
-    const { seq, at, type, operationId } = entry
+    const { seq, at, type } = entry
     const balanceAfter = book.balances.get(pool) ?? 0n
-    book.poolLines.push({ seq, at, type, operationId, amount: moved, fee, balanceAfter })
+    book.poolLines.push({ seq, at, type, operation, amount: moved, fee, balanceAfter })
   }
 
-  /** Adds all entries up again. @returns the problems; an empty list means that the book is right */
-  verify(operator: OperatorKey): string[] {
+  /**
+   * Compares the balances with the sums of all entries.
+   * @returns the problems; an empty list means that the book is right
+   */
+  verify(operator: OperatorKey, sums: AccountSums): string[] {
     const book = this.#of(operator)
-    const sums = new Map<string, bigint>()
-    for (const { from, to, amount } of book.entries.flatMap((entry) => entry.transfers)) {
-      sums.set(from, (sums.get(from) ?? 0n) - BigInt(amount))
-      sums.set(to, (sums.get(to) ?? 0n) + BigInt(amount))
-    }
     const problems: string[] = []
     let total = 0n
     for (const [account, balance] of book.balances) {
@@ -135,7 +125,8 @@ export class Book {
       if (account !== issuer && balance < 0n) problems.push(`${account}: ${balance} is below zero`)
     }
     if (total !== 0n) problems.push(`all accounts: sum ${total}, not zero`)
-    const lines = book.poolLines.reduce((sum, line) => sum + line.amount + line.fee, 0n)
+    let lines = 0n
+    for (const { amount, fee } of book.poolLines) lines += amount + fee
     if (lines !== (book.balances.get(pool) ?? 0n)) problems.push(`${pool}: statement lines sum to ${lines}`)
     return problems
   }
@@ -146,7 +137,7 @@ export class Book {
 
   #draft(operator: OperatorKey, at: number): Draft {
     const book = this.#of(operator)
-    return new Draft(operator, at, book.balances, book.entries.length)
+    return new Draft(operator, at, book.balances, book.entries)
   }
 
   #add(book: OperatorBook, account: string, francs: bigint): void {
@@ -158,6 +149,17 @@ export class Book {
     const book = this.#books.get(operator)
     if (!book) throw new Error(`No book of ${operator}.`)
     return book
+  }
+}
+
+/** The francs on accounts. */
+export type AccountSums = Map<string, bigint>
+
+/** Adds the transfers of an entry to the sums of its accounts. */
+export function addUp(sums: AccountSums, { transfers }: JournalEntry): void {
+  for (const { from, to, amount } of transfers) {
+    sums.set(from, (sums.get(from) ?? 0n) - BigInt(amount))
+    sums.set(to, (sums.get(to) ?? 0n) + BigInt(amount))
   }
 }
 
@@ -213,5 +215,5 @@ class Draft {
 }
 
 function emptyBook(): OperatorBook {
-  return { balances: new Map(), entries: [], poolLines: [], total: 0n }
+  return { balances: new Map(), poolLines: new PoolLines(), entries: 0, total: 0n }
 }

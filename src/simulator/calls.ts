@@ -1,4 +1,5 @@
 import { operators } from './operators.ts'
+import { Ring } from './ring.ts'
 import type { Facts } from './rules.ts'
 
 const keptMax = 20_000
@@ -20,7 +21,7 @@ export interface OperatorCall {
 
 /** The arrivals and ends of the newest requests, in one order; kept only in memory. */
 export class CallLog {
-  #calls: OperatorCall[] = []
+  readonly #calls = new Ring<OperatorCall>(keptMax)
   #ticks = 0
 
   /**
@@ -37,17 +38,16 @@ export class CallLog {
       arrived: ++this.#ticks,
       ended: null,
     }
-    this.#calls.push(call)
-    if (this.#calls.length > 2 * keptMax) this.#calls = this.#calls.slice(-keptMax)
+    this.#calls.add(call)
     return () => void (call.ended ??= ++this.#ticks)
   }
 
   /** Returns the newest requests in the order of their arrival; if `op` is given, only those of this kind. */
   list(op: string | null): readonly OperatorCall[] {
-    return this.#calls.filter((call) => op === null || call.op === op).slice(-keptMax)
+    return this.#calls.list().filter((call) => op === null || call.op === op)
   }
 
   clear(): void {
-    this.#calls = []
+    this.#calls.clear()
   }
 }

@@ -1,5 +1,5 @@
 import type { SimulatorCall, Reply } from './http.ts'
-import { json, readObject, text } from './http.ts'
+import { json, text } from './http.ts'
 
 /** An error that stops a request with an error answer of the checkout protocol. */
 export class CheckoutFault extends Error {
@@ -17,7 +17,7 @@ export function checkoutFault(status: number, code: string, message: string): Re
 }
 
 export function readBody(call: SimulatorCall): Readonly<Record<string, unknown>> {
-  const body = readObject(call.body)
+  const body = call.object()
   if (body) return body
   throw new CheckoutFault(400, 'request-validation-error', 'The body must be a JSON object.')
 }

@@ -160,7 +160,7 @@ function transactions(profile: OperatorProfile, context: SimulatorContext, call:
   const isCut = statement.promised > statement.lines.length && lines.length > 0
   const shown = lines.slice(0, pageSize)
   const items = shown.map((line) => {
-    const operation = line.operationId === null ? undefined : context.store.operation(line.operationId)
+    const operation = context.store.operationOf(line)
     const original = operation?.originalId ? context.store.operation(operation.originalId) : undefined
     const named = original ?? operation
     return {

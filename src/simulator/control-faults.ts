@@ -1,7 +1,7 @@
 import type { EffectName, Op, Rule } from './effects.ts'
 import { effectNames, effectOf, ops } from './effects.ts'
 import type { SimulatorCall, Reply, SimulatorRoute } from './http.ts'
-import { json, param, readObject, text } from './http.ts'
+import { json, param, text } from './http.ts'
 import type { OperatorKey } from './model.ts'
 import { operatorKeys } from './model.ts'
 import { operators } from './operators.ts'
@@ -72,7 +72,7 @@ function show(id: string, rule: Rule, happened: number): object {
 }
 
 function readRule(call: SimulatorCall): Rule {
-  const body = readObject(call.body)
+  const body = call.object()
   if (!body) throw new Refused('The body must be a JSON object.')
   const effect = effectNames.find((known) => known === body['effect'])
   if (!effect) throw new Refused(`effect: one of ${effectNames.join(', ')}.`)

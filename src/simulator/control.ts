@@ -3,7 +3,7 @@ import { faultRoutes, operatorNamed } from './control-faults.ts'
 import { invariants } from './invariants.ts'
 import { same } from './credentials.ts'
 import type { SimulatorCall, Handler, Reply, SimulatorRoute } from './http.ts'
-import { header, json, param, readObject, routesOf, text } from './http.ts'
+import { header, json, param, routesOf, text } from './http.ts'
 import type { SimulatedOperation, OperatorKey } from './model.ts'
 import { operatorKeys } from './model.ts'
 import { operators, sandboxWebhookSecret } from './operators.ts'
@@ -82,8 +82,8 @@ function controlRoutes(context: SimulatorContext): SimulatorRoute[] {
     {
       method: 'POST',
       pattern: '/_sim/reset',
-      handle: ({ body }) => {
-        const seed = readObject(body)?.['seed']
+      handle: (call) => {
+        const seed = call.object()?.['seed']
         store.reset()
         requests.clear()
         calls.clear()
@@ -107,7 +107,7 @@ function controlRoutes(context: SimulatorContext): SimulatorRoute[] {
  * `move` changes nothing.
  */
 function advance(context: SimulatorContext, call: SimulatorCall): Reply {
-  const body = readObject(call.body) ?? {}
+  const body = call.object() ?? {}
   const ms = body['advance_ms']
   const move = text(body, 'move')
   if (typeof ms !== 'number' || !Number.isSafeInteger(ms) || ms < 0 || ms > advanceMaxMs) {
@@ -126,7 +126,7 @@ function clockState({ clock }: SimulatorContext): object {
 }
 
 function setWebhook(context: SimulatorContext, call: SimulatorCall): Reply {
-  const body = readObject(call.body) ?? {}
+  const body = call.object() ?? {}
   const url = text(body, 'url')
   if (!/^https?:\/\//.test(url) || !URL.canParse(url))
     return json(400, { message: 'url: an http(s) address.' })
@@ -156,7 +156,7 @@ type OutageMode = keyof typeof outageRules | 'none'
 const outageModes = [...Object.keys(outageRules), 'none'] as readonly OutageMode[]
 
 function setOutage(context: SimulatorContext, call: SimulatorCall): Reply {
-  const body = readObject(call.body) ?? {}
+  const body = call.object() ?? {}
   const operator = operatorNamed(body['operator'])
   const mode = outageModes.find((known) => known === text(body, 'mode'))
   if (!operator || !mode) {

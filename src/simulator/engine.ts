@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
 import type { OperationInput, Plan } from './behaviour.ts'
 import { planOperation } from './behaviour.ts'
 import { fees, pool, wallet } from './book.ts'
 import type { SimulatorClock } from './clock.ts'
+import { sha256 } from './credentials.ts'
 import { factsAbout } from './facts.ts'
 import type {
   OperationChange,
@@ -364,7 +364,7 @@ function receipt(
 }
 
 function uuidFrom(text: string): string {
-  const hex = createHash('sha256').update(text).digest('hex')
+  const hex = sha256(text)
   const variant = ((Number.parseInt(hex.slice(16, 17), 16) & 3) | 8).toString(16)
   const parts = [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, `${variant}${hex.slice(17, 20)}`]
   return [...parts, hex.slice(20, 32)].join('-')

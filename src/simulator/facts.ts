@@ -1,6 +1,6 @@
 import type { Op } from './effects.ts'
 import type { SimulatorCall } from './http.ts'
-import { header, readObject, text } from './http.ts'
+import { header, text } from './http.ts'
 import type { SimulatedOperation } from './model.ts'
 import type { OperatorProfile } from './operators.ts'
 import type { Facts } from './rules.ts'
@@ -62,7 +62,7 @@ export function factsAbout({
 }
 
 function ofCreation({ key: operator, protocol }: OperatorProfile, op: Op, call: SimulatorCall): Facts {
-  const body = readObject(call.body) ?? {}
+  const body = call.object() ?? {}
   const gsma = protocol === 'gsma'
   const clientReference = text(body, gsma ? 'requestingOrganisationTransactionReference' : 'client_reference')
   const named = gsma ? partyNumber(body[op === 'collect' ? 'debitParty' : 'creditParty']) : ''
@@ -85,7 +85,7 @@ function ofOperation(
     store.operation(wanted) ??
     store.named(operator, wanted) ??
     store.correlated(operator, wanted) ??
-    store.withReference(operator, searched).at(-1)
+    store.newestWithReference(operator, searched)
   const clientReference = operation?.clientReference || searched
   // Questions about the whole account name no operation: all of them count as one request.
   const about = clientReference || wanted

@@ -1,4 +1,3 @@
-import type { PoolLine } from './book.ts'
 import { pool } from './book.ts'
 import { RequestFault } from './gsma-requests.ts'
 import { currency, isoTime, transactionBody } from './gsma-shapes.ts'
@@ -7,6 +6,7 @@ import { json, param } from './http.ts'
 import { nameOf } from './names.ts'
 import type { OperatorProfile } from './operators.ts'
 import { poolIdentifier } from './operators.ts'
+import type { PoolLine } from './pool-lines.ts'
 import { partOf } from './scenarios.ts'
 import type { StatementLines } from './statement-lines.ts'
 import { statementLines } from './statement-lines.ts'
@@ -78,9 +78,9 @@ function balance(profile: OperatorProfile, context: SimulatorContext): Reply {
  */
 function transactions(profile: OperatorProfile, context: SimulatorContext, call: SimulatorCall): Reply {
   const { lines } = linesOf(profile, context, call)
-  const moved = lines.filter((line) => line.operationId !== null)
-  return page(context, call, { lines: moved, promised: moved.length }, ({ operationId }) => {
-    const operation = context.store.operation(operationId ?? '')
+  const moved = lines.filter((line) => line.operation !== null)
+  return page(context, call, { lines: moved, promised: moved.length }, (line) => {
+    const operation = context.store.operationOf(line)
     return operation ? transactionBody(operation) : {}
   })
 }
@@ -88,7 +88,7 @@ function transactions(profile: OperatorProfile, context: SimulatorContext, call:
 /** Answers with every movement of our float and its fee, oldest first. */
 function statement(profile: OperatorProfile, context: SimulatorContext, call: SimulatorCall): Reply {
   return page(context, call, linesOf(profile, context, call), (line) => {
-    const operation = line.operationId === null ? undefined : context.store.operation(line.operationId)
+    const operation = context.store.operationOf(line)
     const amount = line.amount < 0n ? -line.amount : line.amount
     return {
       transactionReference: operation?.id ?? `${profile.key.toUpperCase()}${line.seq}`,

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
+import { sha256 } from './credentials.ts'
 import type { SimulatorCall } from './http.ts'
-import { header, readObject, text } from './http.ts'
+import { header, text } from './http.ts'
 import type { OperatorKey } from './model.ts'
 import { poolIdentifier } from './operators.ts'
 import type { GsmaCategory, GsmaFault } from './reasons.ts'
@@ -43,10 +43,10 @@ export function readCreation(
     throw new RequestFault('businessRule', 'duplicateRequest', 'This X-CorrelationID was used before.')
   }
   const hash = header(call, 'x-content-hash')
-  if (hash !== '' && hash.toLowerCase() !== createHash('sha256').update(call.body).digest('hex')) {
+  if (hash !== '' && hash.toLowerCase() !== sha256(call.body)) {
     throw new RequestFault('validation', 'formatError', 'X-Content-Hash is not the SHA-256 of the body.')
   }
-  const body = readObject(call.body)
+  const body = call.object()
   if (!body) throw new RequestFault('validation', 'formatError', 'The body must be a JSON object.')
   return { correlationId, body }
 }

@@ -1,4 +1,4 @@
-import { isClient } from './credentials.ts'
+import { clientCheck } from './credentials.ts'
 import type { Intent } from './engine.ts'
 import { isReversible } from './engine.ts'
 import { accountRoutes } from './gsma-accounts.ts'
@@ -34,8 +34,9 @@ export function gsmaHandler(profile: OperatorProfile, context: SimulatorContext)
     pattern: profile.basePath + route.pattern,
   }))
   const route = routesOf(withBase, notFound)
+  const isClient = clientCheck(profile)
   return async (call) => {
-    if (!isClient(profile, call)) {
+    if (!isClient(call)) {
       const denied: GsmaFault = {
         category: 'authorisation',
         code: 'clientAuthorisationError',

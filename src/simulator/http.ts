@@ -9,10 +9,12 @@ export interface SimulatorCall {
   readonly query: URLSearchParams
   readonly headers: IncomingHttpHeaders
   readonly body: string
+  /** Returns the body as a JSON object; null for any other body. */
+  readonly object: () => Readonly<Record<string, unknown>> | null
   /** The parts of the path that the route names. */
   readonly params: ReadonlyMap<string, string>
-  /** Resolves once the caller has its answer, or waits no longer. */
-  readonly over: Promise<unknown>
+  /** Runs a function once the caller has its answer, or waits no longer. */
+  readonly whenOver: (run: () => void) => void
   /** True if a request that was executed before must be executed again (fault `no_dedupe`). */
   readonly repeats?: boolean
 }
@@ -40,34 +42,34 @@ export interface SimulatorRoute {
 /** Makes a handler that finds the route of a path; a known path with another method is 405 with `Allow`. */
 export function routesOf(routes: readonly SimulatorRoute[], notFound: Handler): Handler {
   const rows = routes.map((route) => ({ route, parts: route.pattern.split('/') }))
+  const byLength = Map.groupBy(rows, ({ parts }) => parts.length)
   return (call) => {
     const parts = call.path.split('/')
-    const allowed = new Set<string>()
-    for (const row of rows) {
-      const params = matchPath(row.parts, parts)
+    const allowed: string[] = []
+    for (const { route, parts: pattern } of byLength.get(parts.length) ?? []) {
+      const params = matchPath(pattern, parts)
       if (!params) continue
-      if (row.route.method === call.method) return row.route.handle({ ...call, params })
-      allowed.add(row.route.method)
+      if (route.method === call.method) return route.handle({ ...call, params })
+      allowed.push(route.method)
     }
-    if (allowed.size === 0) return notFound(call)
+    if (allowed.length === 0) return notFound(call)
     return json(
       405,
       { message: 'This path does not support the HTTP method.' },
-      { allow: [...allowed].join(', ') },
+      { allow: [...new Set(allowed)].join(', ') },
     )
   }
 }
 
+/** Returns the named parts of a path; null for a path that does not match. Both have the same length. */
 function matchPath(pattern: readonly string[], parts: readonly string[]): Map<string, string> | null {
-  if (pattern.length !== parts.length) return null
+  if (!pattern.every((expected, index) => expected.startsWith(':') || expected === parts[index])) return null
   const params = new Map<string, string>()
-  for (const [index, part] of parts.entries()) {
-    const expected = pattern[index] ?? ''
-    if (expected.startsWith(':')) {
-      const value = decode(part)
-      if (value === null || value === '') return null
-      params.set(expected.slice(1), value)
-    } else if (expected !== part) return null
+  for (const [index, expected] of pattern.entries()) {
+    if (!expected.startsWith(':')) continue
+    const value = decode(parts[index] ?? '')
+    if (value === null || value === '') return null
+    params.set(expected.slice(1), value)
   }
   return params
 }
@@ -80,7 +82,7 @@ export function param(call: SimulatorCall, name: string): string {
 }
 
 /** Returns a request header; an empty string where it is absent. */
-export function header(call: SimulatorCall, name: string): string {
+export function header(call: Pick<SimulatorCall, 'headers'>, name: string): string {
   const value = call.headers[name]
   return Array.isArray(value) ? (value[0] ?? '') : (value ?? '')
 }
@@ -107,12 +109,19 @@ export function text(source: Readonly<Record<string, unknown>>, field: string): 
   return typeof value === 'string' ? value : ''
 }
 
-/** Makes the listener of Node's server from a handler; an error in one request never affects another. */
-export function listener(handle: Handler, onError: (error: unknown) => void): RequestListener {
+/**
+ * Makes the listener of Node's server from a handler; an error in one request never affects another.
+ * @param written resolves once the changes that an answer may tell of are written
+ */
+export function listener(
+  handle: Handler,
+  written: () => Promise<void>,
+  onError: (error: unknown) => void,
+): RequestListener {
   return (request, response) => {
-    response.on('error', () => {})
-    request.on('error', () => {})
-    answer(request, response, handle).catch((error: unknown) => {
+    response.on('error', ignore)
+    request.on('error', ignore)
+    answer(request, response, handle, written).catch((error: unknown) => {
       onError(error)
       if (response.headersSent || response.destroyed) response.destroy()
       else send(response, json(500, { message: 'The simulator failed.' }))
@@ -120,24 +129,38 @@ export function listener(handle: Handler, onError: (error: unknown) => void): Re
   }
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse, handle: Handler): Promise<void> {
-  const over = new Promise((resolve) => response.once('close', resolve))
-  const body = await readBody(request)
+const ignore = () => {}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  handle: Handler,
+  written: () => Promise<void>,
+): Promise<void> {
+  const { headers } = request
+  const hasBody = 'content-length' in headers || 'transfer-encoding' in headers
+  const body = hasBody ? await readBody(request) : ''
   if (body === null)
     return send(response, json(413, { message: 'The body is too large.' }, { connection: 'close' }))
   const [path = '', query = ''] = (request.url ?? '').split('?', 2)
+  let object: Readonly<Record<string, unknown>> | null | undefined
   const delivery = await handle({
     method: request.method ?? '',
     path,
-    query: new URLSearchParams(query),
-    headers: request.headers,
+    query: query === '' ? noQuery : new URLSearchParams(query),
+    headers,
     body,
-    over,
-    params: new Map(),
+    object: () => (object === undefined ? (object = readObject(body)) : object),
+    whenOver: (run) => void response.once('close', run),
+    params: noParams,
   })
+  await written()
   if (delivery === 'close') request.socket.destroy()
   else if (delivery !== 'hang' && !response.destroyed) send(response, delivery)
 }
+
+const noQuery = new URLSearchParams()
+const noParams: ReadonlyMap<string, string> = new Map()
 
 function send(response: ServerResponse, reply: Reply): void {
   const body = reply.body ?? ''

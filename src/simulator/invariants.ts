@@ -1,7 +1,7 @@
-import { pool } from './book.ts'
+import { type AccountSums, addUp, pool } from './book.ts'
 import type { SimulatorCall, Reply } from './http.ts'
 import { json } from './http.ts'
-import type { OperatorKey } from './model.ts'
+import type { JournalEntry, OperatorKey, SimulatedOperation } from './model.ts'
 import { operatorKeys } from './model.ts'
 import { operators } from './operators.ts'
 import type { SimulatorContext } from './context.ts'
@@ -25,12 +25,13 @@ interface Execution {
  */
 export function invariants(context: SimulatorContext, { query }: SimulatorCall): Reply {
   const { book, pendingCount, noticeCount } = context.store
+  const recount = recountOf(context)
   const problems = operatorKeys.flatMap((key) =>
-    book.verify(key).map((why) => `${operators[key].name} ${why}`),
+    book.verify(key, recount.sums[key]).map((why) => `${operators[key].name} ${why}`),
   )
   const wanted = { operator: query.get('operator'), reference: query.get('clientRef') }
-  const executions = operatorKeys
-    .flatMap((key) => executionsOf(context, key))
+  const executions = [...recount.executions.values()]
+    .toSorted((one, other) => one.operator.localeCompare(other.operator))
     .filter(({ operator }) => wanted.operator === null || operator === wanted.operator)
     .filter((row) => wanted.reference === null || row.client_reference === wanted.reference)
   return json(problems.length === 0 ? 200 : 500, {
@@ -58,33 +59,58 @@ function poolChange({ store: { book } }: SimulatorContext, key: OperatorKey): Re
   return Object.fromEntries(Object.entries(sums).map(([name, francs]) => [name, String(francs)]))
 }
 
-function executionsOf({ store }: SimulatorContext, key: OperatorKey): Execution[] {
-  const found = new Map<string, Execution>()
-  for (const { type, operationId, transfers } of store.book.entries(key)) {
-    const operation = operationId === null ? undefined : store.operation(operationId)
-    const amount = transfers[0]?.amount ?? '0'
-    const original = operation?.originalId ? store.operation(operation.originalId) : undefined
-    const about = original ?? operation
-    if (!about || about.kind === 'reverse') continue
-    const name = `${about.kind} ${about.clientReference || about.id}`
-    const row = found.get(name) ?? {
-      operator: operators[key].name,
-      kind: about.kind,
-      client_reference: about.clientReference,
-      correlation_ids: [],
-      count: 0,
-      amount: '0',
-      reversed: '0',
+/** The sums of accounts, and the executions by operator, kind and client reference. */
+interface Recount {
+  readonly sums: Readonly<Record<OperatorKey, AccountSums>>
+  readonly executions: Map<string, Execution>
+}
+
+/** The fields of an operation that never change. */
+type About = Pick<SimulatedOperation, 'id' | 'kind' | 'clientReference' | 'correlationId' | 'originalId'>
+
+/** Counts everything again from the journal, independent of the balances in memory. */
+function recountOf({ store }: SimulatorContext): Recount {
+  const sums = { a: new Map(), b: new Map(), c: new Map(), d: new Map() } satisfies Recount['sums']
+  const executions: Recount['executions'] = new Map()
+  const operations = new Map<string, About>()
+  for (const change of store.history()) {
+    if ('operation' in change && !operations.has(change.operation.id)) {
+      const { id, kind, clientReference, correlationId, originalId } = change.operation
+      operations.set(id, { id, kind, clientReference, correlationId, originalId })
     }
-    found.set(name, row)
-    if (type === 'reverse') row.reversed = String(BigInt(row.reversed) + BigInt(amount))
-    else {
-      row.count += 1
-      row.amount = String(BigInt(row.amount) + BigInt(amount))
-      if (!row.correlation_ids.includes(about.correlationId)) row.correlation_ids.push(about.correlationId)
-    }
+    if (!('entry' in change)) continue
+    addUp(sums[change.entry.operator], change.entry)
+    const operation = operations.get(change.entry.operationId ?? '')
+    const about = operations.get(operation?.originalId ?? '') ?? operation
+    if (about && about.kind !== 'reverse') execute(executions, change.entry, about, about.kind)
   }
-  return [...found.values()]
+  return { sums, executions }
+}
+
+function execute(
+  executions: Recount['executions'],
+  { operator, type, transfers }: JournalEntry,
+  about: About,
+  kind: Execution['kind'],
+): void {
+  const amount = BigInt(transfers[0]?.amount ?? '0')
+  const name = `${operator} ${kind} ${about.clientReference || about.id}`
+  const row = executions.get(name) ?? {
+    operator: operators[operator].name,
+    kind,
+    client_reference: about.clientReference,
+    correlation_ids: [],
+    count: 0,
+    amount: '0',
+    reversed: '0',
+  }
+  executions.set(name, row)
+  if (type === 'reverse') row.reversed = String(BigInt(row.reversed) + amount)
+  else {
+    row.count += 1
+    row.amount = String(BigInt(row.amount) + amount)
+    if (!row.correlation_ids.includes(about.correlationId)) row.correlation_ids.push(about.correlationId)
+  }
 }
 
 function byName<Value>(of: (key: OperatorKey) => Value): Record<string, Value> {

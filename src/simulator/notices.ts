@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { sessionBody } from './checkout-shapes.ts'
+import { sha256 } from './credentials.ts'
 import type { EffectName } from './effects.ts'
 import { faultBody, transactionBody } from './gsma-shapes.ts'
 import type { CallbackNotice, SimulatedOperation } from './model.ts'
@@ -98,7 +98,7 @@ function webhook(operation: SimulatedOperation, at: number, publicUrl: string): 
   const { operator, correlationId, state } = operation
   const type = `checkout.session.${webhookTypes[state]}`
   const name = `${operation.id}:${type}:${state}:${at}`
-  const id = `EV_${createHash('sha256').update(name).digest('hex').slice(0, 20)}`
+  const id = `EV_${sha256(name).slice(0, 20)}`
   const body = JSON.stringify({ id, type, data: sessionBody(operation, publicUrl) })
   const dueAt = at + calledAfterMs
   return [{ id, operator, url: null, operationId: operation.id, correlationId, body, attempts: 0, dueAt }]

@@ -1,6 +1,7 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { CheckoutFault, readAmount, readBody, readText } from './checkout-requests.ts'
 import { payoutBody } from './checkout-shapes.ts'
+import { sha256 } from './credentials.ts'
 import { isReversible } from './engine.ts'
 import type { SimulatorCall, Reply, SimulatorRoute } from './http.ts'
 import { header, json, param } from './http.ts'
@@ -48,7 +49,7 @@ function create(profile: OperatorProfile, context: SimulatorContext, call: Simul
       'Idempotency-Key: required, at most 255 characters.',
     )
   }
-  const bodyHash = createHash('sha256').update(call.body).digest('hex')
+  const bodyHash = sha256(call.body)
   const before = call.repeats ? undefined : context.store.correlated(profile.key, key)
   if (before && before.bodyHash !== bodyHash) {
     throw new CheckoutFault(409, 'idempotency-mismatch', 'This key was used with another body.')

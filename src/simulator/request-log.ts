@@ -2,6 +2,7 @@ import type { SimulatorCall, Delivery } from './http.ts'
 import { header, readObject, text } from './http.ts'
 import type { OperatorKey } from './model.ts'
 import { operators } from './operators.ts'
+import { Ring } from './ring.ts'
 
 const keptMax = 1_000
 
@@ -20,27 +21,21 @@ export interface LoggedRequest {
   readonly correlationId: string
 }
 
-/** The newest requests that the simulated operators got, with masked secrets; kept only in memory. */
+/** The parts of a request that the log keeps. A whole `SimulatorCall` would keep its connection in memory. */
+type Seen = Pick<SimulatorCall, 'method' | 'path' | 'query' | 'headers' | 'body'> & {
+  readonly operator: OperatorKey
+  readonly status: number | null
+  readonly at: number
+}
+
+/** The newest requests that the simulated operators got; kept only in memory. Answers mask the secrets. */
 export class RequestLog {
-  #seen: LoggedRequest[] = []
+  readonly #seen = new Ring<Seen>(keptMax)
 
   add(operator: OperatorKey, call: SimulatorCall, delivery: Delivery, at: number): void {
-    const body = readObject(call.body) ?? {}
-    const reference =
-      text(body, 'requestingOrganisationTransactionReference') || text(body, 'client_reference')
-    this.#seen.push({
-      at: new Date(at).toISOString(),
-      operator: operators[operator].name,
-      method: call.method,
-      path: call.path,
-      query: call.query.toString(),
-      headers: masked(call),
-      body: call.path.endsWith('/oauth/token') ? '' : call.body,
-      status: typeof delivery === 'object' ? delivery.status : null,
-      clientReference: reference || (call.query.get('client_reference') ?? ''),
-      correlationId: header(call, 'x-correlationid') || header(call, 'idempotency-key'),
-    })
-    if (this.#seen.length > 2 * keptMax) this.#seen = this.#seen.slice(-keptMax)
+    const { method, path, query, headers, body } = call
+    const status = typeof delivery === 'object' ? delivery.status : null
+    this.#seen.add({ operator, method, path, query, headers, body, status, at })
   }
 
   /**
@@ -49,18 +44,38 @@ export class RequestLog {
   list(wanted: { clientReference: string | null; correlationId: string | null }): readonly LoggedRequest[] {
     const { clientReference, correlationId } = wanted
     return this.#seen
+      .list()
+      .map(describe)
       .filter((seen) => clientReference === null || seen.clientReference === clientReference)
       .filter((seen) => correlationId === null || seen.correlationId === correlationId)
-      .slice(-keptMax)
   }
 
   clear(): void {
-    this.#seen = []
+    this.#seen.clear()
   }
 }
 
-function masked(call: SimulatorCall): Record<string, unknown> {
-  const headers: Record<string, unknown> = { ...call.headers }
-  for (const name of ['authorization', 'x-api-key']) if (headers[name] !== undefined) headers[name] = '***'
-  return headers
+function describe(seen: Seen): LoggedRequest {
+  const { operator, method, path, query, headers, body, status, at } = seen
+  const object = readObject(body) ?? {}
+  const reference =
+    text(object, 'requestingOrganisationTransactionReference') || text(object, 'client_reference')
+  return {
+    at: new Date(at).toISOString(),
+    operator: operators[operator].name,
+    method,
+    path,
+    query: query.toString(),
+    headers: masked(headers),
+    body: path.endsWith('/oauth/token') ? '' : body,
+    status,
+    clientReference: reference || (query.get('client_reference') ?? ''),
+    correlationId: header(seen, 'x-correlationid') || header(seen, 'idempotency-key'),
+  }
+}
+
+function masked(headers: Seen['headers']): Record<string, unknown> {
+  const shown: Record<string, unknown> = { ...headers }
+  for (const name of ['authorization', 'x-api-key']) if (shown[name] !== undefined) shown[name] = '***'
+  return shown
 }

@@ -67,6 +67,16 @@ export class Rules {
     return this.#rules
   }
 
+  /** Whether a rule may apply to a request. */
+  concern({ msisdn }: Facts): boolean {
+    return this.#rules.size > 0 || ruleOf(msisdn) !== null
+  }
+
+  /** Whether a rule in force has effects at a stage. The rules of test numbers have none in statements. */
+  haveStage(stage: FaultStage): boolean {
+    return [...this.#rules.values()].some((rule) => belongsTo(rule, stage))
+  }
+
   /** Returns how often a rule took effect. */
   happened(id: string): number {
     return this.#happened.get(id) ?? 0

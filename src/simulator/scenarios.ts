@@ -235,7 +235,7 @@ export const scenarios: readonly Scenario[] = [
 ]
 
 const byCode = new Map(scenarios.map((scenario) => [scenario.code, scenario]))
-const testNumber = /^\+22370(\d\d)(\d\d)\d\d$/
+const testNumber = /^\+22370\d{6}$/
 
 /**
  * Returns the course of an operation by the customer's number; a number without a scenario confirms after 3
@@ -268,9 +268,8 @@ export function ruleOf(msisdn: string): Rule | null {
 }
 
 function read(msisdn: string): { scenario: Scenario | undefined; count: number } {
-  const [, code = '', digits = ''] = testNumber.exec(msisdn) ?? []
-  const scenario = byCode.get(code)
-  return { scenario, count: Number(digits) === 0 ? (scenario?.whenZero ?? 0) : Number(digits) }
+  const scenario = testNumber.test(msisdn) ? byCode.get(msisdn.slice(6, 8)) : undefined
+  return { scenario, count: scenario ? Number(msisdn.slice(8, 10)) || (scenario.whenZero ?? 0) : 0 }
 }
 
 function unitMs(unit: ParameterUnit | null): number {

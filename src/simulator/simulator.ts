@@ -11,7 +11,7 @@ import { factsAbout, factsOf } from './facts.ts'
 import { gsmaHandler } from './gsma.ts'
 import type { SimulatorCall, Handler } from './http.ts'
 import { listener } from './http.ts'
-import { openJournal } from './journal.ts'
+import { JournalFile } from './journal.ts'
 import type { CallbackNotice, SimulatedOperation, OperatorKey } from './model.ts'
 import { operatorKeys } from './model.ts'
 import { noticesOf } from './notices.ts'
@@ -54,7 +54,8 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const onError = (error: unknown) => log({ level: 'error', event: 'fault', error: describe(error) })
   const context = buildContext(options, log, onError)
   const { store, clock, engine, notifier } = context
-  const server = createServer(listener(dispatcher(context, options.controlToken || null), onError))
+  const handle = dispatcher(context, options.controlToken || null)
+  const server = createServer(listener(handle, () => store.written(), onError))
   server.keepAliveTimeout = 60_000
   server.headersTimeout = 10_000
   server.requestTimeout = 15_000
@@ -70,8 +71,11 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     store.close()
   }
   try {
-    if (options.journalPath)
-      store.keepIn(await openJournal(options.journalPath, (changes) => store.play(changes)))
+    if (options.journalPath) {
+      const journal = new JournalFile(options.journalPath, onError)
+      store.keepIn(journal)
+      journal.replay((changes, place) => store.play(changes, place))
+    }
     await listen(server, options.port ?? 0, options.host ?? '127.0.0.1')
   } catch (error) {
     clock.stop()
@@ -139,8 +143,10 @@ function operatorHandler(key: OperatorKey, context: SimulatorContext): Handler {
   return async (call) => {
     const facts = factsOf(profile, call, context.store)
     const end = facts ? context.calls.arrive(facts) : () => {}
-    void call.over.then(end)
-    const delivery = await (facts ? treat({ profile, context, call, facts }, execute) : execute(call))
+    call.whenOver(end)
+    const delivery = await (facts && context.rules.concern(facts)
+      ? treat({ profile, context, call, facts }, execute)
+      : execute(call))
     // The call ends before its answer is sent: a caller that has the answer may call again before the server
     // notices that the answer was sent.
     if (delivery !== 'hang') end()

@@ -1,7 +1,7 @@
-import type { PoolLine } from './book.ts'
 import type { EffectName } from './effects.ts'
 import { factsAbout } from './facts.ts'
 import type { OperatorKey } from './model.ts'
+import type { PoolLine } from './pool-lines.ts'
 import type { Facts, Played } from './rules.ts'
 import type { SimulatorContext } from './context.ts'
 
@@ -16,10 +16,12 @@ export interface StatementLines {
 
 /** Returns the movements of our float, changed by the faults in force. */
 export function statementLines({ store, rules }: SimulatorContext, operator: OperatorKey): StatementLines {
-  const lines: PoolLine[] = []
   const all = store.book.poolLines(operator)
+  // Without faults, the operations need not be read.
+  if (!rules.haveStage('line')) return { lines: [...all], promised: all.length }
+  const lines: PoolLine[] = []
   for (const line of all) {
-    const operation = line.operationId === null ? undefined : store.operation(line.operationId)
+    const operation = store.operationOf(line)
     const named = operation ? factsAbout(operation) : { operator, msisdn: '', clientReference: '' }
     const facts: Facts = { ...named, op: 'statement', key: `line ${line.seq}` }
     const played = rules.play('line', facts)
@@ -38,7 +40,7 @@ const misstatements: Partial<Record<EffectName, (line: PoolLine, params: Played[
   stmt_drop: () => [],
   stmt_duplicate: (line) => [line, line],
   // A movement of the same amount that belongs to no operation.
-  stmt_extra: (line) => [line, { ...line, operationId: null }],
+  stmt_extra: (line) => [line, { ...line, operation: null }],
   stmt_amount: (line, params) => {
     const less = BigInt(params['less'] ?? 0)
     return [{ ...line, amount: line.amount < 0n ? line.amount + less : line.amount - less }]

@@ -1,9 +1,10 @@
 import { Book } from './book.ts'
-import type { Journal } from './journal.ts'
-import { noJournal } from './journal.ts'
+import { NameIndex, withRoom } from './columns.ts'
+import { type Journal, memoryJournal } from './journal.ts'
 import type {
   OperationChange,
   CallbackNotice,
+  JournalEntry,
   SimulatedOperation,
   OperatorKey,
   WebhookTarget,
@@ -11,23 +12,28 @@ import type {
 
 const recentMax = 50
 const perNumberMax = 100
+/** The decided operations that stay in memory; earlier ones are read from the journal. */
+const decidedMax = 1_000
 
 /**
- * The complete state of the operators, in memory. Every change goes through `commit`, which writes it to the
- * journal first; a restart replays the same changes, so the state can always be rebuilt.
+ * The complete state of the operators. Every change goes through `commit`, which adds it to the journal
+ * first; a restart replays the same changes, so the state can always be rebuilt. Operations have numbers in
+ * the order of their arrival.
  */
 export class Store {
   readonly book = new Book()
-  readonly #operations = new Map<string, SimulatedOperation>()
-  readonly #byCorrelation = new Map<string, string>()
-  readonly #byName = new Map<string, string>()
-  readonly #byReference = new Map<string, string[]>()
-  readonly #byNumber = new Map<string, string[]>()
-  readonly #open = new Set<string>()
+  readonly #pending = new Map<number, SimulatedOperation>()
+  /** The newest decided operations, in the order of their last change. */
+  readonly #decided = new Map<number, SimulatedOperation>()
+  /** By the number of the operation: its newest line in the journal, and its position in the line. */
+  #lines = new Float64Array(1_024)
+  #positions = new Uint8Array(1_024)
+  #size = 0
+  #names = new NameIndex()
+  readonly #byNumber = new Map<string, number[]>()
   readonly #notes = new Map<string, CallbackNotice>()
-  #recent: string[] = []
   #listeners: ((change: OperationChange) => void)[] = []
-  #journal: Journal = noJournal
+  #journal: Journal = memoryJournal()
   #count = 0
   #clock = 0
   readonly #moves = new Set<string>()
@@ -62,17 +68,26 @@ export class Store {
     this.#journal = journal
   }
 
+  /** Resolves once the journal holds all changes so far. No caller may learn of them before. */
+  written(): Promise<void> {
+    return this.#journal.written()
+  }
+
+  /** Yields all changes since the last reset, oldest first, from the journal. */
+  *history(): Generator<OperationChange> {
+    for (const changes of this.#journal.lines()) yield* changes
+  }
+
   /** Applies changes together: all of them survive a crash, or none. */
   commit(changes: readonly OperationChange[]): void {
     if (changes.length === 0) return
-    this.#journal.append(changes)
-    this.play(changes)
+    this.play(changes, this.#journal.append(changes))
   }
 
-  /** Applies changes that the journal holds already. */
-  play(changes: readonly OperationChange[]): void {
-    for (const change of changes) {
-      this.#apply(change)
+  /** Applies changes that the journal holds already, in the line at `place`. */
+  play(changes: readonly OperationChange[], place: number): void {
+    for (const [position, change] of changes.entries()) {
+      this.#apply(change, place, position)
       for (const listener of this.#listeners) listener(change)
     }
   }
@@ -85,49 +100,69 @@ export class Store {
     const clock = this.#clock
     const moves = [...this.#moves].map((move) => ({ clock, move }))
     const kept: OperationChange[] = [{ reset: this.#count }, { clock }, ...moves, { webhook: this.#webhook }]
-    this.#journal.clear()
-    this.commit(kept)
+    this.play(kept, this.#journal.restart(kept))
   }
 
   operation(id: string): SimulatedOperation | undefined {
-    return this.#operations.get(id)
+    return this.#newest(id, (operation) => operation.id === id)
+  }
+
+  /** Returns the operation of a line of a statement. */
+  operationOf({ operation }: { operation: number | null }): SimulatedOperation | undefined {
+    return operation === null ? undefined : this.#read(operation)
   }
 
   /** Finds an operation by the client's own id of the request: correlation id or idempotency key. */
   correlated(operator: OperatorKey, correlationId: string): SimulatedOperation | undefined {
-    return this.#operations.get(this.#byCorrelation.get(`${operator}:${correlationId}`) ?? '')
+    return this.#newest(
+      correlationId,
+      (operation) => operation.operator === operator && operation.correlationId === correlationId,
+    )
   }
 
   /** Finds an operation by another id of the operator: receipt reference or server correlation id. */
   named(operator: OperatorKey, name: string): SimulatedOperation | undefined {
-    return this.#operations.get(this.#byName.get(`${operator}:${name}`) ?? '')
+    return this.#newest(
+      name,
+      (operation) =>
+        operation.operator === operator &&
+        (operation.reference === name || operation.serverCorrelationId === name),
+    )
+  }
+
+  /** Finds the newest operation with the client's reference. */
+  newestWithReference(operator: OperatorKey, clientReference: string): SimulatedOperation | undefined {
+    return this.#newest(clientReference, (operation) => hasReference(operation, operator, clientReference))
   }
 
   /** Returns all operations with the client's reference, oldest first. */
   withReference(operator: OperatorKey, clientReference: string): SimulatedOperation[] {
-    return this.#rows(this.#byReference.get(`${operator}:${clientReference}`))
+    const found: SimulatedOperation[] = []
+    this.#newest(clientReference, (operation) => {
+      if (hasReference(operation, operator, clientReference)) found.push(operation)
+      return false
+    })
+    return found.toReversed()
   }
 
   /** Returns the newest operations of a telephone, newest first (at most 100, over all operators). */
   ofNumber(msisdn: string): SimulatedOperation[] {
-    return this.#rows(this.#byNumber.get(msisdn)).toReversed()
+    return this.#rows(this.#byNumber.get(msisdn) ?? []).toReversed()
   }
 
-  /** Yields the operations that are not decided yet. */
-  *pending(): Generator<SimulatedOperation> {
-    for (const id of this.#open) {
-      const operation = this.#operations.get(id)
-      if (operation) yield operation
-    }
+  /** Returns the operations that are not decided yet. */
+  pending(): Iterable<SimulatedOperation> {
+    return this.#pending.values()
   }
 
   get pendingCount(): number {
-    return this.#open.size
+    return this.#pending.size
   }
 
   /** Returns the newest operations, newest first (at most 50). */
   recent(): SimulatedOperation[] {
-    return this.#rows(this.#recent).toReversed()
+    const count = Math.min(recentMax, this.#size)
+    return this.#rows(Array.from({ length: count }, (_none, n) => this.#size - 1 - n))
   }
 
   /** Returns a callback that is still to be delivered. */
@@ -141,17 +176,22 @@ export class Store {
 
   close(): void {
     this.#journal.close()
-    this.#journal = noJournal
+    this.#journal = memoryJournal()
     this.#listeners = []
   }
 
-  #apply(change: OperationChange): void {
-    if ('operation' in change) this.#put(change.operation)
-    else if ('entry' in change) this.book.apply(change.entry)
+  #apply(change: OperationChange, place: number, position: number): void {
+    if ('operation' in change) this.#put(change.operation, place, position)
+    else if ('entry' in change) this.#book(change.entry)
     else if ('note' in change) this.#putNote(change.note)
     else if ('clock' in change) this.#tick(change)
     else if ('webhook' in change) this.#webhook = change.webhook
     else this.#forget(change.reset)
+  }
+
+  #book(entry: JournalEntry): void {
+    const { operationId } = entry
+    this.book.apply(entry, operationId === null ? null : (this.#numberOf(operationId) ?? null))
   }
 
   #tick({ clock, move }: Extract<OperationChange, { clock: number }>): void {
@@ -159,26 +199,40 @@ export class Store {
     if (move !== undefined) this.#moves.add(move)
   }
 
-  #put(operation: SimulatedOperation): void {
-    const { id } = operation
-    const before = this.#operations.get(id)
-    this.#operations.set(id, operation)
-    if (operation.state === 'pending') this.#open.add(id)
-    else this.#open.delete(id)
-    if (!before) this.#index(operation)
-    if (operation.msisdn !== null && operation.msisdn !== before?.msisdn) {
-      keepLast(listIn(this.#byNumber, operation.msisdn), id, perNumberMax)
-    }
+  #put(operation: SimulatedOperation, place: number, position: number): void {
+    const known = this.#numberOf(operation.id)
+    const before = known === undefined ? undefined : this.#read(known)
+    const number = known ?? this.#add(operation)
+    this.#lines[number] = place
+    this.#positions[number] = position
+    this.#pending.delete(number)
+    this.#decided.delete(number)
+    if (operation.state === 'pending') this.#pending.set(number, operation)
+    else this.#keepDecided(number, operation)
+    if (operation.msisdn !== null && operation.msisdn !== before?.msisdn)
+      keepLast(listIn(this.#byNumber, operation.msisdn), number, perNumberMax)
   }
 
-  #index(operation: SimulatedOperation): void {
-    const { id, operator, correlationId, clientReference } = operation
+  /** @returns the number of the new operation */
+  #add(operation: SimulatedOperation): number {
+    const { id, reference, serverCorrelationId, correlationId, clientReference } = operation
+    const number = this.#size
+    this.#size += 1
     this.#count += 1
-    keepLast(this.#recent, id, recentMax)
-    for (const name of [operation.reference, operation.serverCorrelationId])
-      this.#byName.set(`${operator}:${name}`, id)
-    if (correlationId !== '') this.#byCorrelation.set(`${operator}:${correlationId}`, id)
-    if (clientReference !== '') listIn(this.#byReference, `${operator}:${clientReference}`).push(id)
+    this.#lines = withRoom(this.#lines, number)
+    this.#positions = withRoom(this.#positions, number)
+    for (const name of new Set([id, reference, serverCorrelationId, correlationId, clientReference]))
+      if (name !== '') this.#names.add(name, number)
+    return number
+  }
+
+  #keepDecided(number: number, operation: SimulatedOperation): void {
+    this.#decided.set(number, operation)
+    if (this.#decided.size <= decidedMax) return
+    for (const oldest of this.#decided.keys()) {
+      this.#decided.delete(oldest)
+      return
+    }
   }
 
   #putNote(note: CallbackNotice): void {
@@ -187,25 +241,56 @@ export class Store {
   }
 
   #forget(count: number): void {
-    const indexes = [this.#byCorrelation, this.#byName, this.#byReference, this.#byNumber]
-    for (const table of [this.#operations, this.#open, this.#notes, ...indexes]) table.clear()
-    this.#recent = []
+    for (const table of [this.#pending, this.#decided, this.#byNumber, this.#notes]) table.clear()
+    this.#names = new NameIndex()
+    this.#size = 0
     this.book.clear()
     this.#count = count
   }
 
-  #rows(ids: readonly string[] | undefined): SimulatedOperation[] {
-    return (ids ?? []).flatMap((id) => this.#operations.get(id) ?? [])
+  #numberOf(id: string): number | undefined {
+    return this.#names.find(id, (number) => this.#read(number)?.id === id)
+  }
+
+  #newest(
+    name: string,
+    isWanted: (operation: SimulatedOperation) => boolean,
+  ): SimulatedOperation | undefined {
+    let found: SimulatedOperation | undefined
+    this.#names.find(name, (number) => {
+      const operation = this.#read(number)
+      if (!operation || !isWanted(operation)) return false
+      found = operation
+      return true
+    })
+    return found
+  }
+
+  #read(number: number): SimulatedOperation | undefined {
+    return this.#pending.get(number) ?? this.#decided.get(number) ?? this.#readFromJournal(number)
+  }
+
+  #readFromJournal(number: number): SimulatedOperation | undefined {
+    const change = this.#journal.read(this.#lines[number] ?? 0)[this.#positions[number] ?? 0]
+    return change && 'operation' in change ? change.operation : undefined
+  }
+
+  #rows(numbers: Iterable<number>): SimulatedOperation[] {
+    return [...numbers].flatMap((number) => this.#read(number) ?? [])
   }
 }
 
-function listIn(lists: Map<string, string[]>, key: string): string[] {
+function hasReference(operation: SimulatedOperation, operator: OperatorKey, reference: string): boolean {
+  return operation.operator === operator && operation.clientReference === reference
+}
+
+function listIn(lists: Map<string, number[]>, key: string): number[] {
   const list = lists.get(key) ?? []
   lists.set(key, list)
   return list
 }
 
-function keepLast(list: string[], id: string, most: number): void {
-  list.push(id)
+function keepLast(list: number[], number: number, most: number): void {
+  list.push(number)
   if (list.length > most) list.shift()
 }

@@ -103,7 +103,7 @@ async function callbackOf({ profile, context, call, facts }: Treated): Promise<v
   const { store, notifier } = context
   const name = header(call, 'x-correlationid') || header(call, 'idempotency-key')
   const operation =
-    store.correlated(profile.key, name) ?? store.withReference(profile.key, facts.clientReference).at(-1)
+    store.correlated(profile.key, name) ?? store.newestWithReference(profile.key, facts.clientReference)
   const hasReceiver = profile.protocol === 'gsma' ? operation?.callbackUrl != null : store.webhook !== null
   if (operation?.state === 'pending' && hasReceiver) await notifier.whenNotified(operation.id, callbackWaitMs)
 }

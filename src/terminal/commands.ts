@@ -7,6 +7,7 @@ import { type PassProgress, proveWhole } from '../ledger/audit.ts'
 import { haltPaymentsOut, reasonLengthMax, resumePaymentsOut } from '../ledger/payments-out.ts'
 import { type Invariant, invariants, type LedgerProblem } from '../ledger/verify.ts'
 import { createMerchant } from '../resources/merchants/create.ts'
+import { activateMerchant } from '../resources/merchants/activate.ts'
 import { deactivateMerchant } from '../resources/merchants/deactivate.ts'
 import { fundMerchant } from '../resources/merchants/fund.ts'
 import { cancelBatchesOf } from '../resources/batches/cancel-all.ts'
@@ -70,6 +71,14 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
     return {
       answer: { merchant_id: merchantId, status: 'inactive' },
       words: `Merchant ${merchantId} is inactive.`,
+    }
+  },
+  'merchant activate': async (services, { id }) => {
+    const merchantId = readInput(merchantIdInput, { id }).id
+    await activateMerchant(services, merchantId)
+    return {
+      answer: { merchant_id: merchantId, status: 'active' },
+      words: `Merchant ${merchantId} is active. Its keys work again as before.`,
     }
   },
   'merchant cancel-payouts': async (services, { id }) => {

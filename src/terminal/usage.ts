@@ -9,6 +9,7 @@ export const adminCommands: readonly AdminCommand[] = [
   { call: 'merchant create --name "Shop"', does: 'Opens an account; shows its API key and secret, once.' },
   { call: 'merchant fund --id N --amount A', does: 'Credits a sandbox account, in whole francs.' },
   { call: 'merchant deactivate --id N', does: 'Ends the access of an account within a second.' },
+  { call: 'merchant activate --id N', does: 'Gives a deactivated account its access back.' },
   {
     call: 'merchant cancel-payouts --id N',
     does: 'Cancels the payouts and batches of a deactivated account that were not sent.',

@@ -43,9 +43,14 @@ const withoutLocks: readonly Edit[] = [
   },
   // two processes may ask at one moment, because neither the interval nor the single flight prevents it,
   {
-    file: 'claim_requests()',
-    find: 'AND (r.query_after IS NULL OR r.query_after <= now())\n      ORDER BY r.next_check_at',
-    replace: 'ORDER BY r.next_check_at',
+    file: 'take_due()',
+    find: ' OR coalesce(r.query_after <= now(), true))',
+    replace: ' OR true)',
+  },
+  {
+    file: 'take_due()',
+    find: ' AND coalesce(r.query_after <= now(), true)\n        LIMIT 1',
+    replace: '\n        LIMIT 1',
   },
   {
     file: 'src/requests/due.ts',
@@ -183,8 +188,8 @@ export const mutants: readonly CrashMutant[] = [
     edits: [
       {
         file: 'settle_many()',
-        find: 'FROM changed c ORDER BY c.merchant_id, c.id\n  ), answered AS (',
-        replace: 'FROM changed c WHERE false ORDER BY c.merchant_id, c.id\n  ), answered AS (',
+        find: 'PERFORM append_events(events || link_use_events(events), at);',
+        replace: 'PERFORM append_events(link_use_events(events), at);',
       },
       {
         file: 'sequence_events()',

@@ -34,6 +34,7 @@ Object.assign(jobBounds, {
   auditEveryMs: 2_000,
 } satisfies typeof jobBounds)
 Object.assign(scheduleBounds, {
+  firstPollMs: 200,
   reversalChecksMs: [1_000, 3_000, 8_000],
   // Longer than a run on a slow machine.
   lateChecksForMs: 600_000,

@@ -289,6 +289,7 @@ const platform = [
   'sign_in_address',
   'sign_in_wait',
   'signing_key',
+  'transaction_hour_fill',
 ]
 
 test('every table carries its merchant, but for those of the platform', async () => {

@@ -1,7 +1,7 @@
 import { normalizedExecutor } from '@graphql-tools/executor'
 import { type ExecutionResult, parse } from 'graphql'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { compile } from '../../src/graphql/compiled.ts'
+import { type Compiled, prepare } from '../../src/graphql/compiled.ts'
 import type { Context } from '../../src/context.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
 import { toGraphQLError } from '../../src/graphql/errors.ts'
@@ -231,7 +231,7 @@ const inputs: Record<string, readonly (() => object)[]> = {
 }
 
 describe.each(routes.map(({ operation }) => operation))('%s', (operation) => {
-  const compiled = compile(schema, document, operation)
+  const { run: compiled } = prepare(schema, document, operation)
 
   test('the compiled operation gives the result of general execution, refusals included', async () => {
     const cases = inputs[operation] ?? []
@@ -246,9 +246,9 @@ describe.each(routes.map(({ operation }) => operation))('%s', (operation) => {
 
 test('a document that cannot be compiled stops the start', () => {
   const strange = parse('query Two { serviceStatus { status } balance { currency } }')
-  expect(() => compile(schema, strange, 'Two')).toThrow('one root field')
+  expect(() => prepare(schema, strange, 'Two')).toThrow('one root field')
   const skipping = parse('query Skip($no: Boolean!) { serviceStatus { status @skip(if: $no) } }')
-  expect(() => compile(schema, skipping, 'Skip')).toThrow('no directives')
+  expect(() => prepare(schema, skipping, 'Skip')).toThrow('can be compiled')
 })
 
 async function execute(operationName: string, variableValues: object): Promise<unknown> {
@@ -259,19 +259,16 @@ async function execute(operationName: string, variableValues: object): Promise<u
     variableValues: { ...variableValues },
     contextValue: context,
   }
-  const result = (await asMerchant(shop.merchantId, () => normalizedExecutor(given))) as ExecutionResult
-  const [error] = result.errors ?? []
-  return error
-    ? { refused: toGraphQLError(error, 'r', context.log).toJSON() }
-    : Object.values(result.data ?? {})[0]
+  return rootOf((await asMerchant(shop.merchantId, () => normalizedExecutor(given))) as ExecutionResult)
 }
 
-async function runCompiled(compiled: ReturnType<typeof compile>, variables: object): Promise<unknown> {
-  try {
-    return await asMerchant(shop.merchantId, () => compiled(variables, context))
-  } catch (error) {
-    return { refused: toGraphQLError(error, 'r', context.log).toJSON() }
-  }
+async function runCompiled(compiled: Compiled, variables: object): Promise<unknown> {
+  return rootOf(await asMerchant(shop.merchantId, () => compiled(variables, context)))
+}
+
+function rootOf({ data, errors = [] }: ExecutionResult): unknown {
+  const [error] = errors
+  return error ? { refused: toGraphQLError(error, 'r', context.log).toJSON() } : Object.values(data ?? {})[0]
 }
 
 /** Without the values that must differ from run to run, and without texts that no client sees. */

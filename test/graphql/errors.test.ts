@@ -90,7 +90,7 @@ describe('an error that the caller can correct is passed on, and not logged', ()
       () => 1,
       { n: null },
       'BAD_USER_INPUT',
-      'must not be null',
+      'not to be null',
     ],
     ['an unknown field', '{ nothing }', () => 1, {}, 'GRAPHQL_VALIDATION_FAILED', 'Cannot query field'],
     ['no GraphQL', '{', () => 1, {}, 'GRAPHQL_PARSE_FAILED', 'Syntax Error'],

@@ -21,7 +21,7 @@ test('a field has the type, and is as required, as its verb reads it', () => {
   expect(fieldsOf('CollectPaymentInput')).toEqual({
     amount: 'Amount!',
     cancelUrl: 'String',
-    currency: 'String',
+    currency: 'Currency',
     customerEmail: 'String',
     customerPhone: 'String!',
     description: 'String',

@@ -72,6 +72,18 @@ describe('an answer', () => {
     expect(headers.get('access-control-allow-origin')).toBeNull()
   })
 
+  test('is kept by no cache: by POST, by GET, and where it is refused', async () => {
+    const byUrl = `${url()}?query=${encodeURIComponent('{ hello }')}`
+    const answers = await Promise.all([
+      ask('{ hello }'),
+      ask('{ nothing }'),
+      ask('{ hello }', 'wrong'),
+      fetch(byUrl, { headers: { accept: 'application/json' } }),
+    ])
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 401, 200])
+    for (const { headers } of answers) expect(headers.get('cache-control')).toBe('no-store')
+  })
+
   test('to a caller with a request id keeps it, in errors too', async () => {
     const id = '6f1c1f0e-8a5e-4b6e-9f57-0d3d3f7f2a11'
     const { headers, body } = await post({ query: '{ nothing }' }, { 'x-request-id': id })

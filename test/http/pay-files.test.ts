@@ -8,7 +8,7 @@ const way: readonly string[] = [
   'src/database/batch.ts',
   'src/database/restores.ts',
   'src/enter.ts',
-  'src/events/sequencer.ts',
+  'src/events/announcer.ts',
   'src/graphql/compiled.ts',
   'src/graphql/scopes.ts',
   'src/http/listener.ts',

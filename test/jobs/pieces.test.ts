@@ -2,7 +2,7 @@ import { createSecretKey, randomBytes } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
 import type { Services } from '../../src/context.ts'
 import { openPieces } from '../../src/database/pieces.ts'
-import { startSequencer } from '../../src/events/sequencer.ts'
+import { startAnnouncer } from '../../src/events/announcer.ts'
 import { startJobs } from '../../src/jobs/schedule.ts'
 import { serviceJobs } from '../../src/resources/jobs.ts'
 import { createLog } from '../../src/telemetry/log.ts'
@@ -15,6 +15,12 @@ import { makeMerchant } from '../kit/merchants.ts'
 const db = await useTestDatabase()
 const log = createLog('silent')
 const { merchantId } = await makeMerchant(db.database.pool)
+
+await db.owner.query(
+  `INSERT INTO webhook_endpoint (merchant_id, slot, url, events, secret_encrypted)
+   VALUES ($1, 1, 'https://shop.example/', '{payment_pending}', '')`,
+  [merchantId],
+)
 
 /** A process on a slow machine: its statements may take 200 ms, and each row of a backlog takes 4 ms. */
 const slow = db.secondProcess()
@@ -49,11 +55,12 @@ const backlogs: [job: string, slowBy: string, fill: string, rest: string][] = [
     'FROM audit_unchained',
   ],
   [
-    'sequencer',
-    'UPDATE ON event',
-    `INSERT INTO event (merchant_id, type, data, created_at)
-     SELECT ${merchantId}, 'payment_pending', '{}', now() FROM generate_series(1, 200)`,
-    'FROM event WHERE position IS NULL',
+    'announcer',
+    'INSERT ON webhook_delivery',
+    `SELECT append_events(array_agg((${merchantId}, 'payment_pending', '{}'::jsonb)::new_event), now())
+     FROM generate_series(1, 200)`,
+    `FROM webhook_endpoint w JOIN event_log_position h USING (merchant_id)
+     WHERE w.delivered_to IS DISTINCT FROM h.position`,
   ],
   [
     'idempotency-keys.sweep',
@@ -98,10 +105,10 @@ test.each(backlogs)('%s gets through a backlog where %s takes long', async (name
 
 /** Starts the work as the service does. */
 function startWork(name: string): { close(): Promise<void> } {
-  if (name === 'sequencer') {
-    const sequencer = startSequencer(slow.pool, log)
-    sequencer.notify()
-    return sequencer
+  if (name === 'announcer') {
+    const announcer = startAnnouncer(slow.pool, log)
+    announcer.announce(merchantId)
+    return announcer
   }
   const access = { master: { auditKey: createSecretKey(randomBytes(32)) } }
   const played = { database: slow, access, log, operators: { list: () => [] } }

@@ -9,8 +9,8 @@ export async function writeEvents(owner: pg.Pool, merchantIds: readonly number[]
   try {
     await client.query('BEGIN')
     await client.query(
-      `INSERT INTO event (merchant_id, type, data, created_at)
-       SELECT m, 'payment_pending', '{}', now() FROM unnest($1::int[]) AS m`,
+      `SELECT append_events(array_agg((m, 'payment_pending', '{}'::jsonb)::new_event), now())
+       FROM unnest($1::int[]) AS m`,
       [merchantIds],
     )
     if (holdMs > 0) await client.query('SELECT pg_sleep($1)', [holdMs / 1_000])
@@ -20,21 +20,24 @@ export async function writeEvents(owner: pg.Pool, merchantIds: readonly number[]
   }
 }
 
-/** `count` events of a merchant, numbered. */
+/** `count` events of a merchant, announced. */
 export async function fillLog(owner: pg.Pool, merchantId: number, count: number): Promise<void> {
   await owner.query(
-    `INSERT INTO event (merchant_id, type, data, created_at)
-     SELECT $1, 'payment_pending', jsonb_build_object('n', n), now() FROM generate_series(1, $2) AS n`,
+    `SELECT append_events(array_agg(
+       ($1, 'payment_pending', jsonb_build_object('n', n))::new_event ORDER BY n), now())
+     FROM generate_series(1, $2) AS n`,
     [merchantId, count],
   )
-  await sequenceAll(owner)
+  await owner.query('SELECT announce_events($1, 1000)', [[merchantId]])
 }
 
-export async function sequenceAll(owner: pg.Pool): Promise<void> {
-  for (;;) {
-    const { rows } = await owner.query<{ n: number }>('SELECT sequence_events(1000) AS n')
-    if (rows[0]?.n === 0) return
-  }
+/** Writes events without positions, as functions of the previous release do. */
+export async function writeUnnumbered(owner: pg.Pool, merchantId: number, count: number): Promise<void> {
+  await owner.query(
+    `INSERT INTO event (merchant_id, type, data, created_at)
+     SELECT $1, 'payment_pending', '{}', now() FROM generate_series(1, $2)`,
+    [merchantId, count],
+  )
 }
 
 /** Wraps a feed so that each merchant reads with its own rights, as operations do. */

@@ -93,7 +93,7 @@ export function useScriptedOperator(): void {
       operators: { find: () => operator },
       clock,
       log: createLog('silent'),
-      sequencer: { notify: () => undefined, close: async () => undefined },
+      announcer: { announce: () => undefined, close: async () => undefined },
       addresses: { publicUrl: 'https://us.example', callbackUrl: 'https://us.example' },
       access: { master: new MasterSecret(Buffer.alloc(32)) },
       inFlight: new Map(),

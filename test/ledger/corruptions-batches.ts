@@ -342,6 +342,14 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     ({ sent }) => [asked(sent, 'next_check_at = NULL')],
   ],
   [
+    'a recipient whose request the service does not find when it is due',
+    'statuses_agree_with_requests',
+    ({ sent }) => [
+      `DELETE FROM request_due d USING operator_request r
+       WHERE r.id = d.request_id AND r.recipient_id = ${sent}`,
+    ],
+  ],
+  [
     'a recipient who was sent under another identity',
     'statuses_agree_with_requests',
     ({ sent }) => [asked(sent, 'correlation_id = gen_random_uuid()')],

@@ -216,6 +216,14 @@ export const corruptionsOut: readonly Corruption[] = [
     ({ payouts }) => [`UPDATE operator_request SET next_check_at = NULL WHERE payout_id = ${payouts.sent}`],
   ],
   [
+    'a payout that the service asks about too late',
+    'statuses_agree_with_requests',
+    ({ payouts }) => [
+      `UPDATE request_due d SET at = r.next_check_at + interval '1 ms'
+       FROM operator_request r WHERE r.id = d.request_id AND r.payout_id = ${payouts.sent}`,
+    ],
+  ],
+  [
     'a payout that is sent under another identity after a restore',
     'statuses_agree_with_requests',
     ({ payouts }) => [stands(payouts.sent, 'correlation_id = gen_random_uuid()')],

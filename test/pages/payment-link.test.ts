@@ -153,7 +153,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await keyboard.press('Tab')
     await keyboard.type('12 34')
     await keyboard.press('Enter')
-    await page.waitForFunction("document.title.startsWith('Erreur')")
+    await expect.poll(() => page.title()).toMatch(/^Erreur/)
     expect(await page.locator('#amount-problem').textContent()).toBe(
       `Le montant minimum est de ${formatXof(100)}.`,
     )

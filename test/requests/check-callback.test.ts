@@ -9,7 +9,7 @@ import type {
 } from '../../src/operators/operator.ts'
 import { recordCallback } from '../../src/requests/record-callback.ts'
 import { recordRequest } from '../../src/requests/store.ts'
-import { resolveJob } from '../../src/requests/due.ts'
+import { resolveJob } from '../../src/requests/check-slots.ts'
 import { serviceJobs } from '../../src/resources/jobs.ts'
 import { checkRequest } from '../../src/requests/check.ts'
 import { settleTransaction } from '../../src/resources/transactions/settle.ts'

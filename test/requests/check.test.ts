@@ -52,7 +52,7 @@ describe('the first answer', () => {
     ]
     await sendRequest(scripted.services, a.request, 'interactive', deadlineIn(10_000))
     await sendRequest(scripted.services, b.request, 'interactive', deadlineIn(10_000))
-    expect(await stands(a)).toMatchObject({ nextS: seconds(3) })
+    expect(await stands(a)).toMatchObject({ nextS: seconds(0.4) })
     expect(await stands(b)).toMatchObject({ nextS: seconds(20) })
   })
 

@@ -5,14 +5,15 @@ import type { Services } from '../../src/context.ts'
 import { type Schedule, startJobs } from '../../src/jobs/schedule.ts'
 import type { QueryOutcome } from '../../src/operators/operator.ts'
 import type { Operator } from '../../src/operators/registry.ts'
-import { dueRequestsMax } from '../../src/requests/check-slots.ts'
-import { resolveJob } from '../../src/requests/due.ts'
+import { dueRequestsMax, resolveJob } from '../../src/requests/check-slots.ts'
+import { deadlineIn } from '../../src/operators/call-limits.ts'
+import { sendRequest } from '../../src/requests/send.ts'
 import { type CallbackRecord, recordAndAsk } from '../../src/requests/record-callback.ts'
 import { jobBounds, serviceJobs } from '../../src/resources/jobs.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { openCollection } from '../kit/money.ts'
 import { useBounds } from '../kit/use-bounds.ts'
-import { answers, hour, scripted, useScriptedOperator } from '../kit/scripted-operator.ts'
+import { answers, claim, hour, says, scripted, useScriptedOperator } from '../kit/scripted-operator.ts'
 
 useScriptedOperator()
 // The timer never fires within a test: only free places make the job take more.
@@ -41,6 +42,8 @@ afterEach(async () => {
 const operator = {
   provider: 'OperatorA',
   capabilities: { createIsIdempotent: true, callbacks: 'none', disburseIsSynchronous: false },
+  callbackUrl: (id: bigint) => `https://us.example/callbacks/${id}`,
+  collect: async () => ({ ...says.accepted, notify: 'polling' }),
   query: () =>
     new Promise<QueryOutcome>((answer) => {
       questions.push(answer)
@@ -115,6 +118,25 @@ test('300 due requests are all asked about without the timer, by far fewer state
   await allChecked()
   expect(questions).toHaveLength(all)
   expect(await countWhere("state = 'settled'")).toBe(all)
+  expect(looks).toBeLessThan(all / 4)
+})
+
+test('300 payments at an operator that is polled are settled soon after their customers paid', async () => {
+  const all = 300
+  answersAtOnce = true
+  startResolving()
+  const opened = await Promise.all(
+    Array.from({ length: all }, () => openCollection(scripted.pool, scripted.merchant)),
+  )
+  const requests = await Promise.all(opened.map(claim))
+  await scripted.db.owner.query('UPDATE operator_request SET query_after = NULL, check_count = 0')
+  await Promise.all(
+    requests.map((request) => sendRequest(services(), request, 'background', deadlineIn(10_000))),
+  )
+  await asked(all)
+  await allChecked()
+  expect(questions).toHaveLength(all)
+  expect(await countWhere("state = 'settled' AND check_count = 1")).toBe(all)
   expect(looks).toBeLessThan(all / 4)
 })
 

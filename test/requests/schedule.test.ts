@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { nextCheckMs, nextUnknownCheckMs, politeCheckMs } from '../../src/requests/schedule.ts'
+import { firstCheckMs, nextCheckMs, nextUnknownCheckMs, politeCheckMs } from '../../src/requests/schedule.ts'
 
 const second = 1_000
 const minute = 60 * second
@@ -37,6 +37,16 @@ describe('an open collection is asked about', () => {
     expect(questions).toBeLessThanOrEqual(most + 5)
     expect(questions).toBeGreaterThan(most - 15)
   })
+})
+
+test.each([
+  ['collect', 'polling', 400],
+  ['disburse', 'polling', 400],
+  ['collect', 'callback', minute],
+  ['disburse', 'callback', 3 * second],
+] as const)('the first question about a %s, %s, comes after %d ms', (kind, notify, first) => {
+  expect(firstCheckMs(kind, notify, even)).toBe(first)
+  expect(firstCheckMs(kind, notify, 0)).toBe(first * 0.8)
 })
 
 test('an operation in doubt is asked about soon, then less and less often', () => {

@@ -202,15 +202,16 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** Statements of Prisma, and those by hand: counts and positions of a list, entries, sums. */
+/** Statements of Prisma, flat ones (`flat-read.ts`), and those by hand: counts, positions, entries, sums. */
 const counted = new RegExp(
   [
     '"public"\\.',
+    '^SELECT (t\\.|count)[^;]* FROM [a-z_]+ AS t( |$)',
     'FROM (transaction_count|ledger_entry|approval_verdict|operator_request WHERE recipient)',
-    'recipients_(pages|totals)\\(',
+    '(pages|totals)_of_recipients\\(',
     'statement_of\\(',
     'GROUP BY refund_of_id',
-    'transaction_(of_kind_)?at\\(',
+    'transaction_(of_kinds_)?at\\(',
     'event_log_position',
   ].join('|'),
 )

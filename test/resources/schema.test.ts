@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { isInterfaceType, isObjectType } from 'graphql'
+import { isInterfaceType, isNonNullType, isObjectType } from 'graphql'
 import { expect, test } from 'vitest'
 import { printSdl } from '../../src/graphql/print.ts'
 import { productionSchema, schema } from '../../src/resources/schema.ts'
@@ -33,6 +33,12 @@ test('every root field and every Node type states its scopes, readable in the SD
   expect(printSdl(schema)).toContain('@requiresScopes(scopes: [["pay"]])')
 })
 
+test('every query and mutation is nullable, so that one refusal does not empty the answer', () => {
+  const roots = [schema.getQueryType(), schema.getMutationType()]
+  const fields = roots.flatMap((root) => Object.values(root?.getFields() ?? {}))
+  expect(fields.filter(({ type }) => isNonNullType(type)).map(({ name }) => name)).toEqual([])
+})
+
 test('databaseId is the same scalar on every type, so that one query may read it from two of them', () => {
   const types = Object.values(schema.getTypeMap()).filter(
     (type) => isObjectType(type) || isInterfaceType(type),
@@ -44,4 +50,15 @@ test('databaseId is the same scalar on every type, so that one query may read it
   expect(found.length).toBeGreaterThan(20)
   // A fault of the audit log may name a removed entry; no union holds this type.
   expect(found.filter((each) => !each.endsWith(': SafeInt!'))).toEqual(['AuditLogFault: SafeInt'])
+})
+
+test('every type with a databaseId, and every other one that a cache keeps, has a global id', () => {
+  const types = Object.values(schema.getTypeMap()).filter(isObjectType)
+  const isKept = (type: (typeof types)[number]) =>
+    'databaseId' in type.getFields() || ['Settings', 'Balance', 'Me', 'Statement'].includes(type.name)
+  const kept = types.filter(isKept)
+  expect(kept.length).toBeGreaterThan(25)
+  const without = kept.filter((type) => String(type.getFields()['id']?.type) !== 'ID!')
+  // A fault of the audit log is a place, not an object.
+  expect(without.map(({ name }) => name)).toEqual(['AuditLogFault'])
 })

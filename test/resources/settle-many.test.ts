@@ -18,7 +18,7 @@ function process(on: pg.Pool): Services {
   return {
     batches: openBatches(on),
     log: createLog('silent'),
-    sequencer: { notify: () => undefined, close: async () => undefined },
+    announcer: { announce: () => undefined, close: async () => undefined },
   } as unknown as Services
 }
 

@@ -78,6 +78,7 @@ const filters: readonly TransactionFilter[] = [
   { status: 'pending' },
   { paymentMethod: 'OperatorB' },
   { transactionType: 'deposit', paymentMethod: 'OperatorC', status: 'success' },
+  { paymentMethod: ['OperatorA', 'OperatorC'], status: ['failed', 'expired'] },
 ]
 
 test('every page of every filter equals the page found by skipping the rows one by one', async () => {
@@ -149,7 +150,7 @@ const placesSql = `SELECT (
     SELECT bool_and(transaction_at($1, $2) IS NOT DISTINCT FROM (
       SELECT id FROM transaction WHERE merchant_id = $1 ORDER BY id DESC OFFSET $2::int LIMIT 1))
     FROM generate_series(1, 20)) AS every,
-  (SELECT newest FROM transaction_of_kind_at($1, NULL, NULL, 'failed', $3, 20)) IS NOT DISTINCT FROM (
+  (SELECT newest FROM transaction_of_kinds_at($1, NULL, NULL, '{failed}', $3, 20)) IS NOT DISTINCT FROM (
     SELECT id FROM transaction WHERE merchant_id = $1 AND status = 'failed'
     ORDER BY id DESC OFFSET $3::int LIMIT 1
   ) AS kind`

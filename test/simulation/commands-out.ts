@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { recordCallback } from '../../src/requests/record-callback.ts'
-import { resolveJob } from '../../src/requests/due.ts'
+import { resolveJob } from '../../src/requests/check-slots.ts'
 import { serviceJobs } from '../../src/resources/jobs.ts'
 import { cancelPayout } from '../../src/resources/payouts/cancel.ts'
 import { createPayout } from '../../src/resources/payouts/create.ts'

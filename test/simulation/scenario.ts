@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import type { Services } from '../../src/context.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
-import { resolveJob } from '../../src/requests/due.ts'
+import { resolveJob } from '../../src/requests/check-slots.ts'
 import { serviceJobs } from '../../src/resources/jobs.ts'
 import { checkPayment } from '../../src/resources/transactions/check.ts'
 import { collect } from '../../src/resources/transactions/collect.ts'

@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import {
@@ -84,6 +86,100 @@ test('a kill -9 in the middle of payments loses no answered payment; due ones go
   again.child.stdin.end()
   expect(await again.ended).toEqual([0, null])
 })
+
+test('a change that cannot be written is told to no caller, and later ones are refused', async () => {
+  await using place = await folder()
+  // A file may have 16 kB, as if the disk were full.
+  const command = `ulimit -f 16; exec "$0" "$@"`
+  const flags = [program, '--port', '0', '--tied', '--control-token', controlToken]
+  const child = spawn('bash', ['-c', command, process.execPath, ...flags, '--journal', place.journalPath], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
+  child.stdin.write('\n')
+  const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
+  const ended = once(child, 'exit')
+  const full = await gsmaClient((JSON.parse(line) as { url: string }).url, 'c')
+  const accepted: string[] = []
+  let [unanswered, refused] = [0, 0]
+  for (let n = 0; n < 40 && refused === 0; n += 1) {
+    const correlationId = randomUUID()
+    const status = await Promise.race([
+      full.collect('+22370009001', { correlationId }).then((answer) => answer.status),
+      sleep(5_000, null),
+    ])
+    if (status === 202) accepted.push(correlationId)
+    if (status === null) unanswered += 1
+    if (status === 500) refused += 1
+  }
+  child.kill('SIGKILL')
+  await ended
+  expect([accepted.length > 5, unanswered, refused]).toEqual([true, 1, 1])
+  // The half line of the failed write is gone, and every answered payment is there.
+  expect(await readFile(place.journalPath, 'utf8')).toMatch(/\]\n$/)
+  await using again = await openBench({ journalPath: place.journalPath })
+  const { body } = await again.control('GET', '/operations')
+  const kept = (body as unknown as { correlationId: string }[]).map((row) => row.correlationId)
+  expect(kept.toSorted()).toEqual(accepted.toSorted())
+})
+
+test.each(['in a file', 'in memory'])(
+  'operations that left memory answer from the journal %s',
+  async (kind) => {
+    await using place = await folder()
+    const options = kind === 'in a file' ? { journalPath: place.journalPath } : {}
+    let bench = await openBench(options)
+    const count = 1_200
+    const pay = async (reference: string, msisdn = '+22370000001') => {
+      const correlationId = randomUUID()
+      const d = await gsmaClient(bench.url, 'd')
+      const { body } = await d.disburse(msisdn, { correlationId, reference })
+      return { correlationId, reference: word(body, 'transactionReference') }
+    }
+    const old = await pay('OLD')
+    const refused = await pay('OLD', '+22370000002')
+    const d = await gsmaClient(bench.url, 'd')
+    const rest = Array.from({ length: count }, (_none, n) => n).values()
+    const payer = async () => {
+      for (const n of rest) await d.disburse('+22370000001', { reference: `R-${n}` })
+    }
+    await Promise.all([payer(), payer(), payer(), payer()])
+    const check = async () => {
+      const client = await gsmaClient(bench.url, 'd')
+      const link = await client.get(`/responses/${old.correlationId}`)
+      expect(word(link.body, 'link')).toContain(`/transactions/${old.reference}`)
+      const { body } = await client.get(`/transactions/${old.reference}`)
+      expect(body).toMatchObject({ requestingOrganisationTransactionReference: 'OLD', amount: '5000' })
+      const repeated = await client.disburse('+22370000001', { correlationId: old.correlationId })
+      expect(repeated.body['errorCode']).toBe('duplicateRequest')
+      const lines = (await client.get('/accounts/accountid/POOL/statemententries?limit=3')).body as unknown
+      expect(lines).toMatchObject([
+        {},
+        { transactionReference: old.reference },
+        { transactionReference: refused.reference },
+      ])
+      const rows = (await bench.control('GET', '/operations?clientRef=OLD')).body as unknown as {
+        id: string
+      }[]
+      expect(rows.map(({ id }) => id)).toEqual([old.reference, refused.reference])
+      return body['transactionStatus']
+    }
+    expect(await check()).toBe('completed')
+    expect((await d.reverse(old.reference)).status).toBe(201)
+    expect(await check()).toBe('reversed')
+    if ('journalPath' in options) {
+      await bench.simulator.close()
+      bench = await openBench(options)
+    }
+    expect(await check()).toBe('reversed')
+    const { body } = await bench.control('GET', '/invariants')
+    expect(body).toMatchObject({
+      ok: true,
+      repeated: [{ client_reference: 'OLD', count: 2, reversed: '5000' }],
+    })
+    expect((body['executions'] as unknown[]).length).toBe(count + 1)
+    await bench.simulator.close()
+  },
+)
 
 test('a payment whose time passed while the simulator was dead happens at the next start', async () => {
   await using place = await folder()

@@ -99,7 +99,7 @@ test('a kept head reveals that the end of a log was cut off', async () => {
   const { shop, head } = await cutShop()
   // The remaining chain alone looks intact: heads are kept outside for that reason.
   expect(await verify(shop)).toMatchObject({ isIntact: true, upTo: 4 })
-  const lost = { isIntact: false, fault: { sequence: 7, problem: 'head not contained' } }
+  const lost = { isIntact: false, fault: { sequence: 7, problem: 'HEAD_NOT_CONTAINED' } }
   expect(await verify(shop, head)).toMatchObject(lost)
   // The chain that grows over the gap has other links at these positions.
   await change(shop, 4)
@@ -129,10 +129,10 @@ test('an emptied log is a fault where keys, members or payments exist', async ()
   const { head } = await verify(shop)
   for (const table of ['audit_entry', 'audit_link', 'audit_head'])
     await corrupt(service.database.owner, `DELETE FROM ${table} WHERE merchant_id = $1`, [shop.merchantId])
-  const emptied = { isIntact: false, upTo: 0, head: null, fault: { sequence: 1, problem: 'missing' } }
+  const emptied = { isIntact: false, upTo: 0, head: null, fault: { sequence: 1, problem: 'MISSING' } }
   expect(await verify(shop)).toMatchObject(emptied)
   expect(await command(shop)).toMatchObject({ failed: true })
-  expect((await verify(shop, head)).fault.problem).toBe('head not contained')
+  expect((await verify(shop, head)).fault.problem).toBe('HEAD_NOT_CONTAINED')
 })
 
 test('an empty log of an empty account is intact', async () => {

@@ -203,11 +203,11 @@ test('the log shows the changed fields, before and after, and no others', async 
   const change = { method: 'PUT', path: `/beneficiaries/${id}`, body: { name: 'Awa D.' }, headers, token }
   for (const once of [change, change]) await fixture.done(once)
   const shown = async (filter: string, given = token) => {
-    const entry = '{ actor operation target address door before after }'
+    const entry = '{ actor operation target address channel before after }'
     const { body } = await service.graphql(`{ auditLog(filter: {${filter}}) { nodes ${entry} } }`, {}, given)
     return body['data']?.auditLog?.nodes ?? body
   }
-  const changed = { actor: `member:${owner.memberId}`, operation: 'updateSettings', door: 'rest' }
+  const changed = { actor: `member:${owner.memberId}`, operation: 'updateSettings', channel: 'REST' }
   expect(await shown('operation: "updateSettings"')).toMatchObject([
     {
       ...changed,
@@ -245,7 +245,12 @@ test('changes by the command line of the platform are recorded too', async () =>
     body: { amount: 1_000, destination_phone: '70000000', payment_method: 'OperatorA', scheduled_at: later },
     token: shop.token,
   })
-  for (const name of ['merchant deactivate', 'merchant deactivate', 'merchant cancel-payouts'])
+  for (const name of [
+    'merchant deactivate',
+    'merchant deactivate',
+    'merchant cancel-payouts',
+    'merchant activate',
+  ])
     await command(name, { id: merchant })
   const added = (await entriesOf(shop)).slice(before.length)
   const platform = { actor: 'platform', channel: 'terminal', address: null, requestId: null }
@@ -255,10 +260,16 @@ test('changes by the command line of the platform are recorded too', async () =>
     { ...platform, operation: 'member invite', after: { email: 'owner@shop.test', role: 'owner' } },
     { ...platform, operation: 'merchant deactivate', after: { status: 'inactive' } },
     { ...platform, operation: 'merchant cancel-payouts', after: { payouts_cancelled: 1 } },
+    {
+      ...platform,
+      operation: 'merchant activate',
+      before: { status: 'inactive' },
+      after: { status: 'active' },
+    },
   ])
   await chainAll()
   expect(await command('audit-log verify', { merchant })).toMatchObject({
-    answer: { intact: true, entries: before.length + 5, fault: null },
+    answer: { intact: true, entries: before.length + 6, fault: null },
     failed: false,
   })
 })

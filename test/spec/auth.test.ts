@@ -1,6 +1,7 @@
 import { decodeJwt } from 'jose'
 import { describe, expect, test } from 'vitest'
 import { regenerateApiKey } from '../../src/identity/api-keys.ts'
+import { activateMerchant } from '../../src/resources/merchants/activate.ts'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
 import { startTestApp, type TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
@@ -127,10 +128,13 @@ describe('POST /auth', () => {
     expect((await auth({}, { api_key: apiKey, api_secret: apiSecret })).status).toBe(401)
   })
 
-  test('403 the account is inactive', async () => {
+  test('403 the account is inactive, until it is activated', async () => {
     const shop = await fixture.merchant()
     await deactivateMerchant(fixture.app.services, shop.merchantId)
     expect((await auth(pairOf(shop))).status).toBe(403)
+    await activateMerchant(fixture.app.services, shop.merchantId)
+    await eventually(async () => expect((await auth(pairOf(shop))).status).toBe(200))
+    await expect(activateMerchant(fixture.app.services, 999_999)).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
   test('403 the address is not on the whitelist', async () => {

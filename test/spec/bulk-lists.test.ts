@@ -132,7 +132,7 @@ test("a dashboard sees the operator's answer for each", async () => {
   expect(refused).toMatchObject({
     status: 'FAILED',
     failure: { who: 'MERCHANT' },
-    evidence: { state: 'REFUSED', source: 'initiate', message: expect.any(String) },
+    evidence: { state: 'REFUSED', source: 'INITIATE', message: expect.any(String) },
   })
   const waiting = await draft(merchant, [row()])
   const asDraft = await ask(merchant, `${batchOf} { pendingCount recipients { nodes { ${evidence} } } } }`, {
@@ -297,7 +297,7 @@ test('a page at the end of ten thousand costs as little as one at the beginning'
 async function blocksOf({ merchantId }: TestMerchant, where: unknown[]): Promise<number> {
   const read = {
     text: `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
-      SELECT id FROM recipients_page($1, $2, NULL, NULL, NULL, NULL, $3, $4, $5, 100, 0)`,
+      SELECT id FROM page_of_recipients($1, $2, NULL, NULL, NULL, NULL, NULL, NULL, $3, $4, $5, 100, 0)`,
     values: [merchantId, ...where],
   }
   const { merchantPool } = fixture.app.services.database

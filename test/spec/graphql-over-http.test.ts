@@ -14,3 +14,18 @@ describe('GraphQL over HTTP passes the audit of its specification', () => {
     expect(await audit.fn()).toMatchObject({ status: 'ok' })
   })
 })
+
+test('a refusal of one query leaves the others in the answer', async () => {
+  const { token } = await service.merchant()
+  const document = `{ serviceStatus { environment } sessions { id } transactions(first: 101) { nodes { id } }
+    me { member { name } } }`
+  const { body } = await service.graphql(document, {}, token)
+  expect(body['data']).toEqual({
+    serviceStatus: { environment: expect.any(String) },
+    sessions: null,
+    transactions: null,
+    me: { member: null },
+  })
+  const refused = body['errors'].map(({ path }: { path: string[] }) => path[0])
+  expect(refused.toSorted()).toEqual(['sessions', 'transactions'])
+})

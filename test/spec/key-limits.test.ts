@@ -121,7 +121,7 @@ test('20 deposits of 10,000 at once under 50,000 a day: five pass, over all APIs
       token,
       bases[nth % 2],
     )
-    return limit === 'maxPerDay' ? 403 : 200
+    return limit === 'MAX_PER_DAY' ? 403 : 200
   }
   const channels = [
     async (nth: number) => (await deposit(token, { amount }, bases[nth % 2])).status,
@@ -207,7 +207,7 @@ test('a payment beyond a limit, or by another operator, is refused, and nothing 
     )
   expect(await refund(5_001)).toEqual({
     code: 'LIMIT_EXCEEDED',
-    limit: 'maxPerPayment',
+    limit: 'MAX_PER_PAYMENT',
     message: 'This API key or token is limited to 5000 XOF per payment. Nothing was recorded.',
   })
   expect(await refund(4_000)).toEqual({ status: 'SUCCESS' })

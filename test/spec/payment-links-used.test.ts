@@ -33,7 +33,7 @@ async function tokenOf({ apiKey, apiSecret }: TestMerchant, scopes: string[]): P
   return (await fixture.rest('POST', '/auth', { headers, body: { scopes } })).body['data'].token
 }
 
-const listed = `query ($id: ID!, $first: Int, $after: String, $status: TransactionStatus) {
+const listed = `query ($id: ID!, $first: Int, $after: String, $status: [TransactionStatus!]) {
   paymentLink(id: $id) { usageCount openCount availability
     payments(first: $first, after: $after, status: $status) {
       nodes { databaseId } pageInfo { hasNextPage hasPreviousPage endCursor } } } }`

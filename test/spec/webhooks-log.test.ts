@@ -57,7 +57,7 @@ const replay = `mutation ($webhook: ID!, $from: SafeInt, $to: SafeInt, $ids: [ID
   replayEvents(webhookId: $webhook, from: $from, to: $to, ids: $ids) { __typename
     ... on EventReplay { count webhook { databaseId } } ... on Refusal { code }
     ... on InvalidInputError { problems { field message } } } }`
-const shown = `query ($first: Int, $after: String, $status: WebhookDeliveryStatus) { webhooks { nodes {
+const shown = `query ($first: Int, $after: String, $status: [WebhookDeliveryStatus!]) { webhooks { nodes {
   deliveries(first: $first, after: $after, status: $status) { pageInfo { hasNextPage endCursor } nodes {
     id databaseId type sequence status attemptsTotal nextAttemptAt endedAt event { id sequence type data }
     attempts { nth statusCode error durationMs answer address at } } } } } }`
@@ -126,10 +126,10 @@ describe('events', () => {
 
     const data = { kind: 'webhook_disabled', message: 'Look.', webhook_id: 1, url: 'https://shop.example/' }
     await owner.query(
-      "INSERT INTO event (merchant_id, type, data, created_at) VALUES ($1, 'security_alert', $2, now())",
+      "SELECT append_events(ARRAY[($1::int, 'security_alert', $2::jsonb)::new_event], now())",
       [stranger.merchantId, data],
     )
-    fixture.app.services.sequencer.notify()
+    fixture.app.services.announcer.announce(stranger.merchantId)
     const alert = await next(all)
     expect(alert).toMatchObject({ sequence: 3, type: 'SECURITY_ALERT', data: { kind: 'webhook_disabled' } })
     await fixture.fund(stranger, 5_000)
@@ -274,7 +274,7 @@ describe('webhooks with their deliveries', () => {
       {
         id: expect.any(String),
         databaseId: expect.any(Number),
-        type: 'payment_received',
+        type: 'PAYMENT_RECEIVED',
         sequence: 4,
         status: 'PENDING',
         attemptsTotal: 0,

@@ -50,10 +50,21 @@ inputOf('KeyLimitsInput', keyLimitsInput, {
   },
 })
 
+/** The values are the fields of `KeyLimits`, which REST writes in its own words. */
+const KeyLimit = builder.enumType('KeyLimit', {
+  description: 'A limit of an API key or token that can refuse a payment.',
+  values: {
+    MAX_PER_DAY: { value: 'maxPerDay', description: description.maxPerDay },
+    MAX_PER_PAYMENT: { value: 'maxPerPayment', description: description.maxPerPayment },
+    PAYMENT_METHODS: { value: 'paymentMethods', description: description.paymentMethods },
+  },
+})
+
 builder.objectField(refusalType('LIMIT_EXCEEDED'), 'limit', (t) =>
-  t.string({
+  t.field({
+    type: KeyLimit,
     nullable: true,
-    description: 'The name of the limit: `maxPerPayment`, `maxPerDay` or `paymentMethods`.',
-    resolve: ({ detail }) => detail.limit ?? null,
+    description: 'The limit that refused the payment.',
+    resolve: ({ detail }) => (detail.limit ?? null) as typeof KeyLimit.$inferType | null,
   }),
 )

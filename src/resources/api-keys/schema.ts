@@ -7,7 +7,7 @@ import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { Scope } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { createMerchantKey, createApiKeyInput } from './create.ts'
 import { KeyLimits } from './limits-schema.ts'
 import { regenerateMerchantKey } from './regenerate.ts'
@@ -116,7 +116,7 @@ const ApiKey = builder.prismaNode('ApiKey', {
   }),
 })
 
-const ApiKeys = countedConnectionType(ApiKey, 'ApiKey', 'A page of API keys.')
+const ApiKeys = connectionType(ApiKey, 'ApiKey', 'A page of API keys.')
 
 builder.queryField('apiKeys', (t) =>
   t.field({

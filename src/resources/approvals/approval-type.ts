@@ -1,5 +1,6 @@
 import { builder } from '../../graphql/builder.ts'
 import { MemberRole, stateEnum } from '../../graphql/enums.ts'
+import { globalId } from '../../shared/ids.ts'
 import {
   type Approvable,
   type Obstacle,
@@ -23,6 +24,10 @@ export const ApprovalStatusEnum = stateEnum('ApprovalStatus', approvalStates, 'T
 const Approver = builder.objectRef<ApprovalVerdict>('Approver').implement({
   description: 'A team member who approved or rejected a request.',
   fields: (t) => ({
+    id: t.id({
+      description: 'The global id of the member: `member(id:)` reads it.',
+      resolve: ({ memberId }) => globalId('TeamMember', memberId),
+    }),
     databaseId: t.expose('memberId', { type: 'SafeInt', description: 'The id of the member in REST.' }),
     name: t.exposeString('name', { description: 'The name of the member.' }),
   }),
@@ -171,6 +176,11 @@ builder.prismaObjectField('Transaction', 'approval', (t) =>
 export const DepositApproval = builder.prismaObject('DepositApproval', {
   description: 'A deposit or refund that needs or needed an approval.',
   fields: (t) => ({
+    id: t.id({
+      select: { id: true },
+      description: 'The global id of the transaction: `approveDeposit(id:)` takes it.',
+      resolve: ({ id }) => globalId('Transaction', id),
+    }),
     databaseId: t.expose('id', { type: 'SafeInt', description: 'The REST id of the transaction.' }),
     transaction: t.relation('transaction', {
       description: 'The transaction that pays the deposit or refund.',

@@ -7,7 +7,7 @@ BEGIN
   ELSIF item.batch_id IS NOT NULL THEN
     PERFORM cancel_batch(item.merchant_id, item.batch_id, 'rejected', why);
   ELSIF item.settings_change_id IS NOT NULL THEN
-    PERFORM end_settings_change(item.settings_change_id, 'rejected', why);
+    PERFORM end_settings_changes(ARRAY[item.settings_change_id], 'rejected', why);
   ELSE
     PERFORM cancel_deposits(ARRAY[item.transaction_id], 'rejected', why);
   END IF;

@@ -17,6 +17,7 @@ DECLARE
   refused text;
   is_new boolean;
   given int;
+  events new_event[];
   target text := CASE subject WHEN 'settings' THEN 'settings_change' WHEN 'deposit' THEN 'transaction'
     ELSE subject END || ':' || $3;
 BEGIN
@@ -80,19 +81,18 @@ BEGIN
     SELECT * INTO waiting FROM waiting_of(subject, merchant, id);
     item := waiting.item;
   END IF;
-  INSERT INTO event (merchant_id, type, data, created_at)
-  VALUES (merchant, 'approval_given', waiting.data || jsonb_build_object(
-    'approved_by', person.member_id, 'approvals', given, 'approvals_required', item.required), at);
+  events := ARRAY[(merchant, 'approval_given', waiting.data || jsonb_build_object(
+    'approved_by', person.member_id, 'approvals', given, 'approvals_required', item.required))::new_event];
   IF subject = 'batch' AND item.status = 'processing' THEN
-    INSERT INTO event (merchant_id, type, data, created_at)
-    VALUES (merchant, 'batch_processing', waiting.data || '{"previous_status":"pending_approval"}', at);
-  END IF;
-  IF subject = 'deposit' AND item.approval = 'approved' THEN
-    INSERT INTO event (merchant_id, type, data, created_at)
-    VALUES (merchant, 'deposit_processing', waiting.data - 'approval' || '{"previous_status":"pending"}', at);
+    events := events || (merchant, 'batch_processing', waiting.data ||
+      '{"previous_status":"pending_approval"}')::new_event;
+  ELSIF subject = 'deposit' AND item.approval = 'approved' THEN
+    events := events || (merchant, 'deposit_processing', waiting.data - 'approval' ||
+      '{"previous_status":"pending"}')::new_event;
   END IF;
   PERFORM record_change(recording, target, '{"approval":"pending"}', jsonb_strip_nulls(jsonb_build_object(
     'approval', item.approval, 'verdict', decided, 'reason', why)));
+  PERFORM append_events(events, at);
   RETURN QUERY SELECT 'counted', item.approval;
 END $$;
 

@@ -3,7 +3,7 @@ import { mine } from '../../identity/actor.ts'
 import { type ApprovalEventData, isApprovalEvent, type LogEvent } from '../../events/catalogue.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
-import { countedConnectionType, lazyConnection, selectedOf } from '../../graphql/connection.ts'
+import { connectionType, lazyConnection, selectedOf } from '../../graphql/connection.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
 import { readId, readSmallId } from '../../shared/ids.ts'
@@ -24,18 +24,19 @@ function typeOf(model: 'Payout' | 'Batch' | 'SettingsChange'): Model {
 const SubjectType = builder.unionType('ApprovalSubject', {
   description: 'A request that may need an approval.',
   types: [typeOf('Payout'), typeOf('Batch'), typeOf('SettingsChange'), DepositApproval],
-  resolveType: (row) => {
-    if ('recipientCount' in row) return 'Batch'
-    if ('after' in row) return 'SettingsChange'
-    return 'destinationPhone' in row ? 'Payout' : 'DepositApproval'
-  },
+  resolveType: (row) => types[(row as unknown as { subject: ApprovalSubjectKind }).subject],
 })
 
-const Waiting = countedConnectionType(
-  SubjectType,
-  'ApprovalsWaiting',
-  'A page of requests that wait for approval.',
-)
+const types = {
+  payout: 'Payout',
+  batch: 'Batch',
+  settings: 'SettingsChange',
+  deposit: 'DepositApproval',
+} as const satisfies Record<ApprovalSubjectKind, string>
+
+const cursorColumns = { id: true, approvalExpiresAt: true }
+
+const Waiting = connectionType(SubjectType, 'ApprovalsWaiting', 'A page of requests that wait for approval.')
 
 builder.queryField('approvalsWaiting', (t) =>
   t.field({
@@ -52,10 +53,10 @@ builder.queryField('approvalsWaiting', (t) =>
     resolve: (_root, args, ctx, info) => {
       const page = readPageOf(args, readCursor)
       const selected = {
-        payout: selectedOf(ctx, info, 'Payout'),
-        batch: selectedOf(ctx, info, 'Batch'),
-        settings: selectedOf(ctx, info, 'SettingsChange'),
-        deposit: selectedOf(ctx, info, 'DepositApproval'),
+        payout: selectedOf(ctx, info, 'Payout', cursorColumns),
+        batch: selectedOf(ctx, info, 'Batch', cursorColumns),
+        settings: selectedOf(ctx, info, 'SettingsChange', cursorColumns),
+        deposit: selectedOf(ctx, info, 'DepositApproval', cursorColumns),
       }
       return lazyConnection(
         async () => connect(page, await readWaiting(ctx, selected, page)),

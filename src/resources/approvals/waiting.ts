@@ -19,8 +19,8 @@ interface Row {
 /**
  * Reads a page of the items that wait for an approval, of the kinds that the caller may see. Items that
  * expire first come first. Each kind takes one statement.
- * @param selected the columns to read of each kind
- * @returns at most `take` items, each with its cursor
+ * @param selected the columns to read of each kind, with `id` and `approvalExpiresAt`
+ * @returns at most `take` items, each with its kind and its cursor
  */
 export async function readWaiting(
   ctx: Context,
@@ -44,7 +44,10 @@ export async function readWaiting(
   }
   const kinds = await Promise.all(
     subjectsSeenBy(ctx).map(async (subject) =>
-      (await readers[subject]()).map((node) => ({ node, cursor: cursorOf(subject, node) })),
+      (await readers[subject]()).map((node) => ({
+        node: Object.assign(node, { subject }),
+        cursor: cursorOf(subject, node),
+      })),
     ),
   )
   // Each kind is already in order. The sort is stable: among items that expire at the same moment, the order

@@ -1,9 +1,8 @@
 import { z } from 'zod'
-import type { AuditEntry, Prisma } from '../../../prisma/generated/prisma/client.ts'
+import type { Prisma } from '../../../prisma/generated/prisma/client.ts'
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { invalidInput, readInput, text } from '../../shared/input.ts'
-import { type PageConnection, connect, edgeOf, type PageArgs, readPage } from '../../shared/page.ts'
 
 const word = text({ min: 1, max: 100 })
 
@@ -17,35 +16,43 @@ export const auditFilterInput = z.object({
   to: z.date().nullish(),
 })
 
-interface AuditPage extends PageArgs {
-  filter?: z.input<typeof auditFilterInput> | null | undefined
-}
+type AuditFilter = z.input<typeof auditFilterInput>
 
 /**
- * Reads a page of the audit log of the caller's merchant, newest entry first.
+ * Returns the condition of a filter for Prisma. It selects only entries of the caller's merchant.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
-export async function listAuditLog(
+export function auditLogWhere(
   ctx: Context,
-  { filter, ...args }: AuditPage,
-): Promise<PageConnection<AuditEntry>> {
-  const page = readPage(args)
+  filter: AuditFilter | null | undefined,
+): Prisma.AuditEntryWhereInput {
   const { actor, operation, target, isPayment, from, to } = readInput(auditFilterInput, filter ?? {})
   if (from && to && to <= from)
     throw invalidInput([{ field: 'filter.to', message: 'must be later than from' }])
-  const where: Prisma.AuditEntryWhereInput = {
+  return {
     ...mine(ctx),
-    ...(page.after !== null && { id: { lt: page.after } }),
     ...(actor && { actor }),
     ...(operation && { operation }),
     ...(target && { target }),
     ...(isPayment != null && { isPayment }),
     ...((from ?? to) && { at: { ...(from && { gte: from }), ...(to && { lt: to }) } }),
   }
-  const rows = await ctx.database.prisma.auditEntry.findMany({
-    where,
-    orderBy: { id: 'desc' },
-    take: page.take,
+}
+
+/**
+ * Counts the entries that match a filter. Without a filter, the length of the chain and the entries that wait
+ * for their link give the count; with one, this counts the rows.
+ * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
+ */
+export async function countAuditLog(ctx: Context, filter: AuditFilter | null | undefined): Promise<number> {
+  const where = auditLogWhere(ctx, filter)
+  if (Object.keys(where).length > 1) return ctx.database.prisma.auditEntry.count({ where })
+  const { rows } = await ctx.database.merchantPool.query<{ n: bigint }>({
+    name: 'audit_log_total',
+    text: `SELECT coalesce((SELECT position FROM audit_head WHERE merchant_id = $1), 0) + 1
+        - coalesce((SELECT position FROM audit_link WHERE merchant_id = $1 ORDER BY position LIMIT 1), 1)
+        + (SELECT count(*) FROM audit_unchained WHERE merchant_id = $1) AS n`,
+    values: [mine(ctx).merchantId],
   })
-  return connect(page, rows.map(edgeOf))
+  return Number(rows[0]?.n ?? 0n)
 }

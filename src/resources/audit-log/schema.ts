@@ -1,16 +1,50 @@
 import { mine } from '../../identity/actor.ts'
 import type { ChainFault } from '../../audit/audit-chain.ts'
 import { type ChainVerdict, readKeptHead, verifyAuditLog } from '../../audit/verify-chain.ts'
+import type { Channel } from '../../audit/audit-log.ts'
 import { builder } from '../../graphql/builder.ts'
+import { wordEnum } from '../../graphql/enums.ts'
 import { inputOf } from '../../graphql/input.ts'
-import { connectionType } from '../../graphql/connection.ts'
+import { connectionType, newestFirst } from '../../graphql/connection.ts'
+import { readId } from '../../shared/ids.ts'
 import { invalidInput } from '../../shared/input.ts'
-import { listAuditLog, auditFilterInput } from './list.ts'
+import { auditFilterInput, auditLogWhere, countAuditLog } from './list.ts'
 
 /** The most entries that one request verifies. For a longer log, the client goes on from the last of them. */
 const auditVerifyMax = 20_000
 
-const Entry = builder.prismaObject('AuditEntry', {
+const ChannelEnum = wordEnum<Channel>(
+  'AuditChannel',
+  {
+    graphql: 'GraphQL over HTTP.',
+    rest: 'The REST API.',
+    service: 'The service itself, for example a job.',
+    terminal: 'A command of the people who run the service.',
+    websocket: 'GraphQL over a WebSocket.',
+  },
+  'The channel by which a change was requested.',
+)
+
+/** The words for a fault, with underscores where the verification writes spaces. */
+const FaultProblem = wordEnum(
+  'AuditLogProblem',
+  {
+    altered: 'An entry was changed after it was written.',
+    beyond_the_head: 'An entry stands after the stored end of the log.',
+    head_forged: 'The stored end of the log was not written by this installation.',
+    head_not_contained: 'The log does not contain the `head` that you kept.',
+    missing: 'An entry is gone.',
+    repeated: 'An entry stands in the log more than once.',
+    truncated: 'Entries at the end of the log are gone.',
+    unsealed: 'An entry stands beside the chain: it has no link, and does not wait for one.',
+  },
+  'The kind of fault in the chain of the audit log.',
+)
+
+const Entry = builder.prismaNode('AuditEntry', {
+  id: { resolve: ({ id }) => id },
+  findUnique: (id, ctx) => ({ merchantId_id: { ...mine(ctx), id: readId('AuditEntry', id) } }),
+  nullable: true,
   scope: ['settings'],
   description: 'One change in the audit log. It is written together with the change, and is never modified.',
   fields: (t) => ({
@@ -40,8 +74,10 @@ const Entry = builder.prismaObject('AuditEntry', {
       nullable: true,
       description: 'The `X-Request-Id` of the response; null when there was no request.',
     }),
-    door: t.exposeString('channel', {
-      description: 'The channel of the request: `rest`, `graphql`, `websocket`, `terminal` or `service`.',
+    channel: t.field({
+      type: ChannelEnum,
+      description: 'The channel by which the request came.',
+      resolve: ({ channel }) => channel as Channel,
     }),
     before: t.field({
       type: 'JSONObject',
@@ -89,10 +125,10 @@ const FaultType = builder.objectRef<ChainFault>('AuditLogFault').implement({
       description: 'The id of the broken entry; null when it is not known.',
       resolve: ({ entryId }) => entryId,
     }),
-    problem: t.exposeString('problem', {
-      description:
-        'The kind of fault: missing, altered, repeated, truncated, beyond the head, head ' +
-        'forged, unsealed, head not contained.',
+    problem: t.field({
+      type: FaultProblem,
+      description: 'The kind of the fault.',
+      resolve: ({ problem }) => problem.replaceAll(' ', '_') as typeof FaultProblem.$inferType,
     }),
   }),
 })
@@ -141,11 +177,17 @@ builder.queryFields((t) => ({
     scope: ['settings'],
     description: 'The audit log: who changed what, from where and when, newest first.',
     args: {
-      first: t.arg.int({ description: 'Page size, 1 to 100. Default: 20.' }),
-      after: t.arg.string({ description: 'The cursor of the last entry that you have.' }),
+      ...t.arg.connectionArgs(),
       filter: t.arg({ type: AuditLogFilter, description: 'Conditions that the entries must match.' }),
     },
-    resolve: (_root, args, ctx) => listAuditLog(ctx, args),
+    resolve: (_root, { filter, ...args }, ctx, info) =>
+      newestFirst(ctx, info, {
+        type: 'AuditEntry',
+        args,
+        table: ctx.database.prisma.auditEntry,
+        where: auditLogWhere(ctx, filter),
+        count: () => countAuditLog(ctx, filter),
+      }),
   }),
   verifyAuditLog: t.field({
     type: Verdict,

@@ -72,7 +72,7 @@ export async function addRecipients(
       throw tooMany(limits.batchRecipientsMax - added.recipientCount)
     case 'added':
     case 'repeated':
-      ctx.sequencer.notify()
+      ctx.announcer.announce(merchantId)
       return { id, warnings: warnOfDuplicates(recipients, await countAccounts(ctx, id, recipients)) }
   }
 }

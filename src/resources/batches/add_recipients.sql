@@ -25,8 +25,8 @@ BEGIN
       UPDATE batch b SET added_for = (operation_id || b.added_for)[:100] WHERE b.id = $6;
     END IF;
     draft := write_recipients($6, names, accounts, amounts, methods, acting_member(merchant, adder), seed);
-    INSERT INTO event (merchant_id, type, data, created_at)
-    VALUES (merchant, 'batch_draft', batch_event_data(draft, 'draft'), service_now());
+    PERFORM append_events(ARRAY[(merchant, 'batch_draft', batch_event_data(draft, 'draft'))::new_event],
+      service_now());
   END IF;
   RETURN QUERY SELECT coalesce(refused, 'added'), draft.status, draft.recipient_count;
 END $$;

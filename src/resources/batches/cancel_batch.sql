@@ -41,10 +41,9 @@ BEGIN
     status = CASE WHEN b.processing_count = 0 THEN 'cancelled' ELSE b.status END,
     processed_at = CASE WHEN b.processing_count = 0 THEN at END
   WHERE b.id = $2 RETURNING b.* INTO going;
-  INSERT INTO event (merchant_id, type, data, created_at)
-  VALUES ($1, CASE WHEN before <> 'processing' THEN 'batch_cancelled' WHEN going.processed_at IS NULL
-    THEN 'batch_progress'
-    ELSE 'bulk_pay_done' END, batch_event_data(going, before) || why, at);
+  PERFORM append_events(ARRAY[($1, CASE WHEN before <> 'processing' THEN 'batch_cancelled'
+    WHEN going.processed_at IS NULL THEN 'batch_progress'
+    ELSE 'bulk_pay_done' END, batch_event_data(going, before) || why)::new_event], at);
   RETURN QUERY SELECT true, before, going.status;
 END $$;
 

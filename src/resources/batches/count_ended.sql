@@ -4,6 +4,8 @@ CREATE OR REPLACE FUNCTION count_ended(batch_ids int[], succeeded int[], failed 
   at timestamptz) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  events new_event[];
 BEGIN
   WITH counted AS MATERIALIZED (
     SELECT b.id, b.succeeded_count + i.succeeded AS succeeded, b.failed_count + i.failed AS failed,
@@ -25,10 +27,10 @@ BEGIN
     FROM counted c WHERE b.id = ANY (batch_ids) AND b.id = c.id
     RETURNING b.*, b AS self
   )
-  INSERT INTO event (merchant_id, type, data, created_at)
-  SELECT c.merchant_id, CASE WHEN c.processed_at IS NULL THEN 'batch_progress' ELSE 'bulk_pay_done' END,
-    batch_event_data(c.self, 'processing'), at
-  FROM changed c ORDER BY c.merchant_id, c.id;
+  SELECT array_agg((c.merchant_id, CASE WHEN c.processed_at IS NULL THEN 'batch_progress'
+    ELSE 'bulk_pay_done' END, batch_event_data(c.self, 'processing'))::new_event ORDER BY c.id)
+    INTO events FROM changed c;
+  PERFORM append_events(events, at);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION count_ended FROM PUBLIC;

@@ -51,8 +51,7 @@ BEGIN
     RETURN;
   END IF;
   made := write_recipients(made.id, names, accounts, amounts, methods, acting_member(merchant, maker), seed);
-  INSERT INTO event (merchant_id, type, data, created_at) VALUES (merchant, 'batch_draft',
-    batch_event_data(made, NULL), at);
+  PERFORM append_events(ARRAY[(merchant, 'batch_draft', batch_event_data(made, NULL))::new_event], at);
   RETURN QUERY SELECT 'made', made.id;
 END $$;
 

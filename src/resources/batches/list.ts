@@ -1,10 +1,24 @@
 import { z } from 'zod'
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
+import {
+  amountRange,
+  among,
+  authorFilter,
+  conditions,
+  createdRange,
+  someOf,
+  within,
+} from '../../shared/filter.ts'
 import { oneOf, readInput } from '../../shared/input.ts'
 import { batchStates } from './states.ts'
 
-export const batchFilterInput = z.object({ status: oneOf(batchStates.statuses).nullish() })
+export const batchFilterInput = z.object({
+  status: someOf(oneOf(batchStates.statuses)).nullish(),
+  createdBy: authorFilter.nullish(),
+  ...createdRange,
+  ...amountRange,
+})
 type BatchFilter = z.input<typeof batchFilterInput>
 
 /**
@@ -12,6 +26,12 @@ type BatchFilter = z.input<typeof batchFilterInput>
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export function batchesWhere(ctx: Context, raw: BatchFilter | null | undefined) {
-  const { status } = readInput(batchFilterInput, raw ?? {})
-  return { ...mine(ctx), ...(status && { status }) }
+  const filter = readInput(batchFilterInput, raw ?? {})
+  return conditions({
+    ...mine(ctx),
+    status: among(filter.status),
+    maker: filter.createdBy ?? undefined,
+    createdAt: within(filter.createdFrom, filter.createdTo),
+    totalAmount: within(filter.amountMin, filter.amountMax),
+  })
 }

@@ -1,5 +1,5 @@
 import { builder } from '../../graphql/builder.ts'
-import { PaymentMethod } from '../../graphql/enums.ts'
+import { Currency, PaymentMethod } from '../../graphql/enums.ts'
 import type { FieldProblem } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
@@ -52,7 +52,8 @@ export const BatchForecast = builder.objectRef<BatchPreview>('BatchForecast').im
       type: 'Amount',
       description: 'Sum of the amounts of all recipients, in whole XOF.',
     }),
-    currency: t.string({
+    currency: t.field({
+      type: Currency,
       description: 'The currency of the amounts: always `XOF`.',
       resolve: () => currency,
     }),

@@ -62,9 +62,9 @@ BEGIN
     approval_expires_at = CASE WHEN asks THEN at + approval_ms * interval '1 millisecond' END,
     approvals_required = CASE WHEN asks THEN required ELSE 0 END
   WHERE b.id = draft.id RETURNING b.* INTO draft;
-  INSERT INTO event (merchant_id, type, data, created_at)
-  VALUES (merchant, 'batch_' || draft.status, batch_event_data(draft, 'draft'), at);
   IF NOT asks THEN PERFORM enqueue_batches(); END IF;
+  PERFORM append_events(ARRAY[(merchant, 'batch_' || draft.status,
+    batch_event_data(draft, 'draft'))::new_event], at);
   RETURN QUERY SELECT draft.status::text, draft.status;
 END $$;
 

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Batch, BatchRecipient } from '../../../prisma/generated/prisma/client.ts'
 import { mine } from '../../identity/actor.ts'
 import { type Context, loader } from '../../context.ts'
+import { amountRange, someOf } from '../../shared/filter.ts'
 import { oneOf, phone, provider, readInput, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { type PageConnection, connect, edgeOf, type PageArgs, readPage } from '../../shared/page.ts'
@@ -10,10 +11,11 @@ import { recipientStates } from './states.ts'
 
 /** The filter of a list of recipients. */
 export const recipientFilterInput = z.object({
-  status: oneOf(recipientStates.statuses).nullish(),
-  paymentMethod: provider.nullish(),
+  status: someOf(oneOf(recipientStates.statuses)).nullish(),
+  paymentMethod: someOf(provider).nullish(),
   account: phone.nullish(),
   name: text({ min: 1, max: limits.recipientNameLengthMax }).nullish(),
+  ...amountRange,
 })
 
 interface RecipientsPage extends PageArgs {
@@ -39,10 +41,12 @@ export interface RecipientsOfBatch {
  */
 export function pageOfRecipients(ctx: Context, batch: Counted, raw: RecipientsPage): RecipientsOfBatch {
   const page = readPage(raw)
-  const filter = readInput(recipientFilterInput, raw.filter ?? {})
+  const { amountMin, amountMax, ...filter } = readInput(recipientFilterInput, raw.filter ?? {})
+  const amounts = { atLeast: amountMin?.toString() ?? null, atMost: amountMax?.toString() ?? null }
   const { before, after, take, skip, isBackward } = page
   const options: PageOptions = {
     ...filter,
+    ...amounts,
     above: before?.toString() ?? everywhere.above,
     below: after?.toString() ?? everywhere.below,
     take,
@@ -56,9 +60,11 @@ export function pageOfRecipients(ctx: Context, batch: Counted, raw: RecipientsPa
     },
     count: () => {
       const { status, ...others } = filter
-      if (Object.values(others).some((value) => value != null))
-        return loaderOf(ctx, 'count', { ...everywhere, ...filter }, countRows).load(batch.id)
-      return status ? countsOf(batch)[status] : batch.recipientCount
+      if (Object.values({ ...others, ...amounts }).some((value) => value != null))
+        return loaderOf(ctx, 'count', { ...everywhere, ...filter, ...amounts }, countRows).load(batch.id)
+      if (!status) return batch.recipientCount
+      const counts = countsOf(batch)
+      return [...new Set(status)].reduce((sum, each) => sum + counts[each], 0)
     },
   }
 }
@@ -76,7 +82,9 @@ export function countsOf(batch: Counted) {
 }
 
 /** The options of a page, the same for every batch. Ids are text, because the options become JSON. */
-interface PageOptions extends z.output<typeof recipientFilterInput> {
+interface PageOptions extends Omit<z.output<typeof recipientFilterInput>, 'amountMin' | 'amountMax'> {
+  atLeast: string | null
+  atMost: string | null
   above: string
   below: string
   take: number
@@ -98,13 +106,15 @@ function loaderOf<T>(ctx: Context, kind: string, options: PageOptions, read: Rea
 const filterTypes = {
   merchant: 'int',
   batches: 'int[]',
-  state: sqlType<string | null>('recipient_status?'),
-  method: 'provider?',
+  states: sqlType<readonly string[] | null>('recipient_status[]'),
+  methods: sqlType<readonly string[] | null>('provider[]'),
   number: 'text?',
   title: 'text?',
+  amountMin: sqlType<string | null>('bigint?'),
+  amountMax: sqlType<string | null>('bigint?'),
 } as const
 
-const pagesOf = sqlFunction('recipients_pages', {
+const pagesOf = sqlFunction('pages_of_recipients', {
   takes: {
     ...filterTypes,
     above: sqlType<string>('bigint'),
@@ -148,7 +158,7 @@ async function readRows(ctx: Context, batchIds: readonly number[], options: Page
   return batchIds.map((id) => byBatch.get(id) ?? [])
 }
 
-const totalsOf = sqlFunction('recipients_totals', {
+const totalsOf = sqlFunction('totals_of_recipients', {
   takes: filterTypes,
   gives: { batchId: 'int', n: 'int' },
 })
@@ -164,9 +174,11 @@ function requestsOf(ctx: Context, batchIds: readonly number[], options: PageOpti
     merchant: mine(ctx).merchantId,
     // A query may contain the same batch under two aliases: read it once.
     batches: [...new Set(batchIds)],
-    state: options.status,
-    method: options.paymentMethod,
+    states: options.status ?? null,
+    methods: options.paymentMethod ?? null,
     number: options.account,
     title: options.name,
+    amountMin: options.atLeast,
+    amountMax: options.atMost,
   }
 }

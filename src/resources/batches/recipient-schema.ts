@@ -1,9 +1,9 @@
 import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
-import { countedConnectionType, lazyConnection, offsetWords } from '../../graphql/connection.ts'
-import { PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
-import { Failure } from '../../graphql/failure.ts'
+import { connectionType, lazyConnection, offsetWords } from '../../graphql/connection.ts'
+import { Currency, PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
+import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf } from '../../operators/failure-reasons.ts'
 import { readId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
@@ -40,10 +40,21 @@ const OperatorRequestState = wordEnum(
   'The state of a request to an operator.',
 )
 
+const evidenceSources = {
+  initiate: 'The direct answer of the operator to the request.',
+  query: 'The answer of the operator when the service asked for the result later.',
+  service: 'The service itself: the request was never sent.',
+} as const
+const EvidenceSource = wordEnum(
+  'EvidenceSource',
+  evidenceSources,
+  'The source from which the result of a request to an operator is known.',
+)
+
 interface Evidence extends RecipientRequest {
   operatorReference: string | null
   message: string | null
-  source: string | null
+  source: keyof typeof evidenceSources | null
   settledAt: Date | null
 }
 
@@ -70,11 +81,12 @@ const OperatorEvidence = builder.objectRef<Evidence>('OperatorEvidence').impleme
       nullable: true,
       description: 'The moment when the operator accepted the request; null when it did not.',
     }),
-    source: t.exposeString('source', {
+    source: t.expose('source', {
+      type: EvidenceSource,
       nullable: true,
       description:
-        'The source of the result: `initiate` for the direct answer, `query` for a later ' +
-        'question, `service` when it was never sent; null until it is known.',
+        'The source of the result: the direct answer, a later question, or the service itself when it was ' +
+        'never sent; null until it is known.',
     }),
     operatorReference: t.exposeString('operatorReference', {
       nullable: true,
@@ -118,7 +130,8 @@ const Recipient = builder.prismaNode('BatchRecipient', {
       resolve: ({ amount }) => amount,
       description: 'The requested amount, in whole XOF.',
     }),
-    currency: t.string({
+    currency: t.field({
+      type: Currency,
       description: 'The currency of the amounts: always `XOF`.',
       resolve: () => currency,
     }),
@@ -143,10 +156,11 @@ const Recipient = builder.prismaNode('BatchRecipient', {
       description: "The operator's transaction number, as on the recipient's receipt; null until it is paid.",
       resolve: ({ operatorReference }) => operatorReference,
     }),
-    failureReason: t.string({
+    failureReason: t.field({
+      type: FailureReasonEnum,
       nullable: true,
       description: 'The code of the failure, for example `PAYEE_NOT_FOUND`; null when it did not fail.',
-      resolve: ({ failureReason }) => failureReason,
+      resolve: ({ failureReason }) => failureOf(failureReason),
     }),
     failure: t.field({
       type: Failure,
@@ -162,7 +176,13 @@ const Recipient = builder.prismaNode('BatchRecipient', {
         const asked = await loadRequest(ctx, recipient.id)
         const { operatorReference, failureMessage, evidenceSource, settledAt } = recipient
         return (
-          asked && { ...asked, operatorReference, message: failureMessage, source: evidenceSource, settledAt }
+          asked && {
+            ...asked,
+            operatorReference,
+            message: failureMessage,
+            source: evidenceSource as Evidence['source'],
+            settledAt,
+          }
         )
       },
     }),
@@ -194,15 +214,17 @@ const Recipient = builder.prismaNode('BatchRecipient', {
   }),
 })
 
-const Recipients = countedConnectionType(Recipient, 'BatchRecipient', 'A page of recipients.')
+const Recipients = connectionType(Recipient, 'BatchRecipient', 'A page of recipients.')
 
 const RecipientFilter = inputOf('RecipientFilter', recipientFilterInput, {
   description: 'Selects recipients of a list. A recipient must match all fields that are given.',
   fields: {
+    amountMax: 'Only recipients of at most this amount, in whole XOF.',
+    amountMin: 'Only recipients of at least this amount, in whole XOF.',
     account: 'Only recipients with this mobile number, for example +223 70 00 00 00.',
     name: 'Only recipients whose name contains this text; capitals and accents do not matter.',
-    paymentMethod: 'Only recipients at this operator.',
-    status: 'Only recipients with this status.',
+    paymentMethod: 'Only recipients at one of these operators.',
+    status: 'Only recipients with one of these statuses.',
   },
 })
 

@@ -6,9 +6,9 @@ CREATE OR REPLACE FUNCTION recipient_calls(fence_ms bigint, call_ms bigint, own 
 RETURNS TABLE (batch_id int, operator provider) LANGUAGE sql STABLE SET enable_sort = off AS $$
   SELECT r.batch_id, q.provider
   FROM (
-    SELECT q.recipient_id, q.provider FROM operator_request q
-    WHERE q.state = 'sending' AND q.recipient_id IS NOT NULL
-      AND q.fence_until > now() + (fence_ms - call_ms) * interval '1 millisecond' AND q.id <> ALL (own)
+    SELECT q.recipient_id, q.provider FROM recipient_call q
+    WHERE q.fence_until > now() + (fence_ms - call_ms) * interval '1 millisecond'
+      AND q.request_id <> ALL (own)
     ORDER BY q.fence_until OFFSET 0
   ) q
   JOIN LATERAL (SELECT r.batch_id FROM batch_recipient r WHERE r.id = q.recipient_id LIMIT 1) r ON true

@@ -2,10 +2,10 @@ import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
-import { stateEnum } from '../../graphql/enums.ts'
+import { Currency, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { readSmallId } from '../../shared/ids.ts'
-import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { addRecipients } from './add-recipients.ts'
@@ -44,6 +44,7 @@ export const countsSelect = {
 } as const
 
 export const Batch = builder.prismaNode('Batch', {
+  select: { id: true },
   id: { field: 'id' },
   findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: batchId(id) } }),
   nullable: true,
@@ -56,7 +57,8 @@ export const Batch = builder.prismaNode('Batch', {
       description: 'The title that the merchant gave, at most 200 characters; null when there is none.',
     }),
     status: t.expose('status', { type: BatchStatus, description: 'The present status of the batch.' }),
-    currency: t.string({
+    currency: t.field({
+      type: Currency,
       description: 'The currency of the amounts: always `XOF`.',
       resolve: () => currency,
     }),
@@ -124,10 +126,17 @@ export const batchId = (id: string): number => readSmallId('Batch', id)
 
 const BatchFilter = inputOf('BatchFilter', batchFilterInput, {
   description: 'Selects batches of a list. A batch must match all fields that are given.',
-  fields: { status: 'Only batches with this status.' },
+  fields: {
+    amountMax: 'Only batches whose recipients together get at most this amount, in whole XOF.',
+    amountMin: 'Only batches whose recipients together get at least this amount, in whole XOF.',
+    createdBy: 'Only batches of this author: `member:7` or `api_key:12`, as in the audit log.',
+    createdFrom: 'Only batches created at or after this moment.',
+    createdTo: 'Only batches created at or before this moment.',
+    status: 'Only batches with one of these statuses.',
+  },
 })
 
-const Batches = countedConnectionType(Batch, 'Batch', 'A page of batches.')
+const Batches = connectionType(Batch, 'Batch', 'A page of batches.')
 
 builder.queryFields((t) => ({
   batch: t.prismaField({

@@ -73,9 +73,6 @@ BEGIN
   SELECT array_agg(e.batch_id) AS ids, array_agg(e.succeeded) AS succeeded, array_agg(e.failed) AS failed,
     array_agg(e.paid) AS paid
     INTO counted FROM ended e;
-  IF counted.ids IS NOT NULL THEN
-    PERFORM count_ended(counted.ids, counted.succeeded, counted.failed, counted.paid, at);
-  END IF;
   UPDATE operator_request r
   SET state = request_end(i.to_status = 'success', i.source),
     next_check_at = check_after_end(i.to_status = 'success', r.next_check_at, r.handle->>'claimed',
@@ -84,6 +81,9 @@ BEGIN
   FROM unnest(ids, to_statuses, sources, evidences, reversal_check_ms) AS i (id, to_status, source, evidence,
     watch_ms)
   WHERE r.recipient_id = ANY (ids) AND r.recipient_id = i.id;
+  IF counted.ids IS NOT NULL THEN
+    PERFORM count_ended(counted.ids, counted.succeeded, counted.failed, counted.paid, at);
+  END IF;
   FOR item IN 1 .. cardinality(recipient_ids) LOOP
     ordinal := item;
     moved := ids[item] IS NOT NULL;

@@ -1,15 +1,17 @@
 import { z } from 'zod'
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
+import { among, conditions, createdRange, someOf, within } from '../../shared/filter.ts'
 import { oneOf, readInput, truth } from '../../shared/input.ts'
 import { payoutMethods } from '../../shared/providers.ts'
 import { beneficiaryCategories } from './create.ts'
 
 /** The filter of a list of beneficiaries (see docs/design/rules.md#beneficiaries). */
 export const beneficiaryFilterInput = z.object({
-  category: oneOf(beneficiaryCategories).nullish(),
-  paymentMethod: oneOf(payoutMethods).nullish(),
+  category: someOf(oneOf(beneficiaryCategories)).nullish(),
+  paymentMethod: someOf(oneOf(payoutMethods)).nullish(),
   activeOnly: truth.nullish(),
+  ...createdRange,
 })
 type BeneficiaryFilter = z.input<typeof beneficiaryFilterInput>
 
@@ -18,11 +20,12 @@ type BeneficiaryFilter = z.input<typeof beneficiaryFilterInput>
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export function beneficiariesWhere(ctx: Context, raw: BeneficiaryFilter | null | undefined) {
-  const { category, paymentMethod, activeOnly } = readInput(beneficiaryFilterInput, raw ?? {})
-  return {
+  const filter = readInput(beneficiaryFilterInput, raw ?? {})
+  return conditions({
     ...mine(ctx),
-    ...(category && { category }),
-    ...(paymentMethod && { paymentMethod }),
-    ...(activeOnly && { isActive: true }),
-  }
+    category: among(filter.category),
+    paymentMethod: among(filter.paymentMethod),
+    isActive: filter.activeOnly ? true : undefined,
+    createdAt: within(filter.createdFrom, filter.createdTo),
+  })
 }

@@ -3,7 +3,7 @@ import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { PayoutMethod, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { type beneficiaryCategories, createBeneficiary, createBeneficiaryInput } from './create.ts'
 import { beneficiariesWhere, beneficiaryFilterInput } from './list.ts'
 import { updateBeneficiary, updateBeneficiaryInput } from './update.ts'
@@ -62,12 +62,14 @@ const BeneficiaryFilter = inputOf('BeneficiaryFilter', beneficiaryFilterInput, {
   description: 'Selects beneficiaries of a list. A beneficiary must match all fields that are given.',
   fields: {
     activeOnly: 'True to leave out beneficiaries that are not active.',
-    category: 'Only beneficiaries of this category.',
-    paymentMethod: 'Only beneficiaries with this payment method.',
+    category: 'Only beneficiaries of one of these categories.',
+    createdFrom: 'Only beneficiaries created at or after this moment.',
+    createdTo: 'Only beneficiaries created at or before this moment.',
+    paymentMethod: 'Only beneficiaries with one of these payment methods.',
   },
 })
 
-const Beneficiaries = countedConnectionType(Beneficiary, 'Beneficiary', 'A page of beneficiaries.')
+const Beneficiaries = connectionType(Beneficiary, 'Beneficiary', 'A page of beneficiaries.')
 
 builder.queryFields((t) => ({
   beneficiary: t.prismaField({

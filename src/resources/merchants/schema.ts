@@ -1,8 +1,9 @@
-import { actorOf, mine } from '../../identity/actor.ts'
+import { actorOf, mine, nameOf, ownMerchantId } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
-import { MemberRole, PaymentMethod, Scope, wordEnum } from '../../graphql/enums.ts'
+import { Currency, MemberRole, PaymentMethod, Scope, wordEnum } from '../../graphql/enums.ts'
 import { type Balance as LedgerBalance, readBalance } from '../../ledger/balance.ts'
 import { readBalanceAt } from '../../ledger/statement.ts'
+import { globalId } from '../../shared/ids.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { currency, type Xof } from '../../shared/money.ts'
 import { checkBalance } from './check-balance.ts'
@@ -13,7 +14,11 @@ const MerchantStatus = wordEnum(
   'The status of a merchant account.',
 )
 
-const Merchant = builder.prismaObject('Merchant', {
+const Merchant = builder.prismaNode('Merchant', {
+  id: { field: 'id' },
+  findUnique: (id, ctx) => ({ id: ownMerchantId(ctx, 'Merchant', id) }),
+  nullable: true,
+  scope: 'authenticated',
   description: 'A merchant account.',
   fields: (t) => ({
     databaseId: t.expose('id', {
@@ -33,6 +38,10 @@ const Self = builder.prismaObject('TeamMember', {
   variant: 'Self',
   description: 'The member who makes this request.',
   fields: (t) => ({
+    id: t.id({
+      description: 'The global id of the member: `member(id:)` reads it.',
+      resolve: ({ id }) => globalId('TeamMember', id),
+    }),
     databaseId: t.expose('id', {
       type: 'SafeInt',
       description: 'The id of the member in REST; events call it `team_member_id`.',
@@ -50,6 +59,10 @@ const Self = builder.prismaObject('TeamMember', {
 const Me = builder.objectRef<ReturnType<typeof actorOf>>('Me').implement({
   description: 'The caller of this request.',
   fields: (t) => ({
+    id: t.id({
+      description: 'The global id of the caller: the same for every token of a member, or of an API key.',
+      resolve: (actor) => globalId('Me', nameOf(actor)),
+    }),
     merchant: t.prismaField({
       type: Merchant,
       description: 'The merchant account that the caller belongs to.',
@@ -78,10 +91,24 @@ const Me = builder.objectRef<ReturnType<typeof actorOf>>('Me').implement({
   }),
 })
 
-const Balance = builder.objectRef<LedgerBalance & { operatorBalance: Xof | null }>('Balance').implement({
+/** A balance, with the arguments for which it was asked. */
+interface AskedBalance extends LedgerBalance {
+  operatorBalance: Xof | null
+  /** The moment and the operator that the caller named; '' where the caller named none. */
+  asked: string
+}
+
+const Balance = builder.objectRef<AskedBalance>('Balance').implement({
   description: 'The balance of the merchant, computed from the ledger.',
   fields: (t) => ({
-    currency: t.string({
+    id: t.id({
+      description:
+        'The global id of the balance: of the merchant and of the arguments of `balance`, so that a cache ' +
+        'never takes the balance of one moment for that of another.',
+      resolve: ({ asked }, _args, ctx) => globalId('Balance', `${mine(ctx).merchantId}${asked}`),
+    }),
+    currency: t.field({
+      type: Currency,
       description: 'The currency of the amounts: always `XOF`.',
       resolve: () => currency,
     }),
@@ -147,7 +174,8 @@ builder.queryFields((t) => ({
       const balance = at
         ? await readBalanceAt(merchantPool, merchantId, at)
         : await readBalance(merchantPool, merchantId)
-      return { operatorBalance, ...balance }
+      const asked = [paymentMethod, at?.toISOString()].map((given) => (given ? `/${given}` : '')).join('')
+      return { operatorBalance, asked, ...balance }
     },
   }),
 }))

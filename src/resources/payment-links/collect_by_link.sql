@@ -73,10 +73,6 @@ BEGIN
     INSERT INTO link_slot (transaction_id, merchant_id, payment_link_id, address, created_at)
     VALUES (made.id, made.merchant_id, link, visitor, at);
   END IF;
-  INSERT INTO event (merchant_id, type, data, created_at)
-  VALUES (made.merchant_id, 'payment_pending', jsonb_build_object(
-    'transaction_id', made.id, 'reference', made.reference, 'amount', made.amount, 'currency', 'XOF',
-    'payment_method', made.payment_method, 'customer_phone', made.customer_phone, 'status', made.status), at);
   RETURN QUERY
   WITH asked AS (
     INSERT INTO operator_request (merchant_id, transaction_id, provider, kind, correlation_id, amount, phone,
@@ -90,6 +86,10 @@ BEGIN
   SELECT 'made', can, made.merchant_id, made.id, a.id, a.correlation_id, made.created_at, made.expires_at,
     NULL::bigint, known
   FROM asked a;
+  PERFORM append_events(ARRAY[(made.merchant_id, 'payment_pending', jsonb_build_object(
+    'transaction_id', made.id, 'reference', made.reference, 'amount', made.amount, 'currency', 'XOF',
+    'payment_method', made.payment_method, 'customer_phone', made.customer_phone, 'status', made.status)
+    )::new_event], at);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION collect_by_link FROM PUBLIC;

@@ -1,24 +1,15 @@
 -- Counts an attempt to pay by a link when it ends. The slot of a paid attempt is used up; the slot of any
 -- other becomes free. The hash of the payer's network address is deleted. A late payment counts too, even if
--- it exceeds the limit.
+-- it exceeds the limit. `link_use_events` gives the events.
 CREATE OR REPLACE FUNCTION record_link_use() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
-DECLARE
-  used payment_link;
 BEGIN
   UPDATE payment_link l
   SET open_count = l.open_count
       - (OLD.status IN ('pending', 'processing') AND NEW.status NOT IN ('pending', 'processing'))::int,
     usage_count = l.usage_count + (NEW.status = 'success')::int
-  WHERE l.id = NEW.payment_link_id RETURNING l.* INTO used;
+  WHERE l.id = NEW.payment_link_id;
   DELETE FROM link_slot p WHERE p.transaction_id = NEW.id;
-  IF NEW.status = 'success' THEN
-    INSERT INTO event (merchant_id, type, data, created_at)
-    VALUES (NEW.merchant_id, 'payment_link_used', jsonb_build_object(
-      'payment_link_id', used.id, 'url_slug', used.url_slug, 'transaction_id', NEW.id, 'reference',
-      NEW.reference, 'amount', NEW.settled_amount, 'currency', 'XOF', 'usage_count', used.usage_count),
-        service_now());
-  END IF;
   RETURN NULL;
 END $$;
 

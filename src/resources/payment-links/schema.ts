@@ -1,9 +1,9 @@
 import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
-import { wordEnum } from '../../graphql/enums.ts'
+import { Currency, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { readSmallId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
 import { type availabilities, readAvailability } from './availability.ts'
@@ -56,7 +56,11 @@ const PaymentLink = builder.prismaNode('PaymentLink', {
       nullable: true,
       description: 'The amount of each payment, in whole XOF; null when the payer types it.',
     }),
-    currency: t.string({ description: 'The currency of the amount: always `XOF`.', resolve: () => currency }),
+    currency: t.field({
+      type: Currency,
+      description: 'The currency of the amount: always `XOF`.',
+      resolve: () => currency,
+    }),
     urlSlug: t.exposeString('urlSlug', {
       description: 'The last part of the address of the page. It never changes.',
     }),
@@ -112,10 +116,14 @@ const PaymentLinkFilter = inputOf('PaymentLinkFilter', linkFilterInput, {
   description: 'Selects payment links of a list.',
   fields: {
     activeOnly: 'False to include links that are not active. Default: true.',
+    amountMax: 'Only links with a fixed amount of at most this, in whole XOF.',
+    amountMin: 'Only links with a fixed amount of at least this, in whole XOF.',
+    createdFrom: 'Only links created at or after this moment.',
+    createdTo: 'Only links created at or before this moment.',
   },
 })
 
-const PaymentLinks = countedConnectionType(PaymentLink, 'PaymentLink', 'A page of payment links.')
+const PaymentLinks = connectionType(PaymentLink, 'PaymentLink', 'A page of payment links.')
 
 builder.queryFields((t) => ({
   paymentLink: t.prismaField({

@@ -85,15 +85,15 @@ BEGIN
     ) AS orphan ON true
     WHERE c.status = 'processing' ORDER BY c.id
     RETURNING id, payout_id, correlation_id, created_at, state
-  ), events AS (
-    INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT c.merchant_id, 'payout_' || c.status, payout_event_data(c.self, 'pending'), at
-    FROM changed c ORDER BY c.merchant_id, c.id
+  ), events AS MATERIALIZED (
+    SELECT append_events(array_agg((c.merchant_id, 'payout_' || c.status,
+      payout_event_data(c.self, 'pending'))::new_event ORDER BY c.id), at)
+    FROM changed c
   )
   SELECT CASE WHEN c.status <> 'processing' THEN 'short' WHEN a.state = 'accepted' THEN 'asked'
     ELSE 'begun' END, c.id, a.id, a.correlation_id, c.merchant_id, c.amount, c.destination_phone,
     c.request_data, a.created_at
-  FROM changed c LEFT JOIN asked a ON a.payout_id = c.id ORDER BY c.send_at, c.id;
+  FROM changed c LEFT JOIN asked a ON a.payout_id = c.id CROSS JOIN events ORDER BY c.send_at, c.id;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION begin_payouts FROM PUBLIC;

@@ -42,7 +42,7 @@ export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigi
       `Only a payout that is pending can be cancelled: this one is ${found.status}.`,
     )
   }
-  ctx.sequencer.notify()
+  ctx.announcer.announce(merchantId)
   return { id }
 }
 

@@ -7,7 +7,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   at timestamptz := service_now();
-  cancelled int;
+  cancelled new_event[];
 BEGIN
   PERFORM FROM merchant_balance b
   WHERE b.merchant_id = ANY (ARRAY(SELECT p.merchant_id FROM payout p WHERE p.id = ANY (payout_ids)))
@@ -25,13 +25,11 @@ BEGIN
       SELECT m.origin, m.amount FROM ledger_entry m WHERE m.origin = 'payout:' || c.id AND m.step = 'reserve'
         LIMIT 1) AS reserved ON true
     ORDER BY c.merchant_id, c.id
-  ), events AS (
-    INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT c.merchant_id, 'payout_cancelled', payout_event_data(c.self, 'pending') || why, at
-    FROM changed c ORDER BY c.merchant_id, c.id
   )
-  SELECT count(*) INTO cancelled FROM changed;
-  RETURN cancelled;
+  SELECT array_agg((c.merchant_id, 'payout_cancelled', payout_event_data(c.self, 'pending') || why)::new_event
+    ORDER BY c.id) INTO cancelled FROM changed c;
+  PERFORM append_events(cancelled, at);
+  RETURN coalesce(cardinality(cancelled), 0);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION cancel_pending FROM PUBLIC;

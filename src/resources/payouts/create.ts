@@ -122,7 +122,7 @@ export async function createPayout(
   })
   switch (made.outcome) {
     case 'made':
-      ctx.sequencer.notify()
+      ctx.announcer.announce(actor.merchantId)
       if (!input.scheduledAt) ctx.notifyJob('payouts.due')
       return { id: made.payoutId, isNew: true }
     case 'unauthenticated':

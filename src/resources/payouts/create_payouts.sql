@@ -17,6 +17,7 @@ DECLARE
   at timestamptz := date_trunc('milliseconds', service_now());
   reserved_at timestamptz;
   judged record;
+  events new_event[];
 BEGIN
   PERFORM share_access(merchant_ids, waits);
   PERFORM FROM merchant_balance b WHERE b.merchant_id = ANY (merchant_ids) ORDER BY b.merchant_id FOR UPDATE;
@@ -47,10 +48,6 @@ BEGIN
     INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
     SELECT m.merchant_id, 'payout:' || m.id, 'reserve', 'available', 'reserved', m.amount, reserved_at
     FROM made m WHERE m.scheduled_at IS NULL ORDER BY m.merchant_id, m.id
-  ), events AS (
-    INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT m.merchant_id, 'payout_pending', payout_event_data(m.self, NULL), at
-    FROM made m ORDER BY m.merchant_id, m.id
   ), entry AS (
     INSERT INTO audit_entry (merchant_id, actor, address, request_id, channel, operation, is_payment, target,
       after)
@@ -58,8 +55,11 @@ BEGIN
       'payout:' || m.id, jsonb_build_object('amount', m.amount, 'reference', m.reference)
     FROM made m JOIN item i ON i.id = m.id ORDER BY i.ordinal
     RETURNING merchant_id, id
+  ), unchained AS (
+    INSERT INTO audit_unchained (merchant_id, entry_id) SELECT merchant_id, id FROM entry
   )
-  INSERT INTO audit_unchained (merchant_id, entry_id) SELECT merchant_id, id FROM entry;
+  SELECT array_agg((m.merchant_id, 'payout_pending', payout_event_data(m.self, NULL))::new_event
+    ORDER BY m.id) INTO events FROM made m;
   FOR nth IN 1 .. cardinality(merchant_ids) LOOP
     outcome := judged.outcomes[nth];
     payout_id := judged.ids[nth];
@@ -68,6 +68,7 @@ BEGIN
     END IF;
     RETURN NEXT;
   END LOOP;
+  PERFORM append_events(events, at);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION create_payouts FROM PUBLIC;

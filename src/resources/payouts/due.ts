@@ -5,7 +5,7 @@ import type { Services } from '../../context.ts'
 /** The reason to read without row-level security. */
 const reason = 'a job works for all merchants'
 
-/** The most payouts, and also the most deposits, whose approvals one run expires. */
+/** The most payouts, deposits or changes of settings whose approvals one run expires. */
 export const expiriesMax = 100
 
 const enqueueDue = sqlFunction('enqueue_due', { takes: {}, gives: 'void' })
@@ -18,11 +18,10 @@ const expireBatch = sqlFunction('expire_batch', { takes: {}, gives: 'boolean' })
  * in time.
  * @returns whether there may be more to do
  */
-export async function seeToDuePayouts({ database, sequencer }: Services, take: number): Promise<boolean> {
+export async function seeToDuePayouts({ database }: Services, take: number): Promise<boolean> {
   const { pool } = asPlatform({ database }, reason)
   await enqueueDue(pool, {})
-  const payoutsExpired = await expireApprovals(pool, { take })
+  const expired = await expireApprovals(pool, { take })
   const batchExpired = await expireBatch(pool, {})
-  if (payoutsExpired > 0 || batchExpired) sequencer.notify()
-  return payoutsExpired >= take || batchExpired
+  return expired > 0 || batchExpired
 }

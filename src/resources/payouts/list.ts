@@ -2,16 +2,28 @@ import { z } from 'zod'
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
 import { smallIdOf } from '../../shared/ids.ts'
+import {
+  amountRange,
+  among,
+  authorFilter,
+  conditions,
+  createdRange,
+  someOf,
+  within,
+} from '../../shared/filter.ts'
 import { oneOf, readInput, reference } from '../../shared/input.ts'
 import { payoutMethods } from '../../shared/providers.ts'
 import { payoutStates } from './states.ts'
 
 /** The filter of a list of payouts (see docs/design/rules.md#payouts). */
 export const payoutFilterInput = z.object({
-  status: oneOf(payoutStates.statuses).nullish(),
-  paymentMethod: oneOf(payoutMethods).nullish(),
+  status: someOf(oneOf(payoutStates.statuses)).nullish(),
+  paymentMethod: someOf(oneOf(payoutMethods)).nullish(),
   reference: reference.nullish(),
   beneficiaryId: smallIdOf('Beneficiary').nullish(),
+  createdBy: authorFilter.nullish(),
+  ...createdRange,
+  ...amountRange,
 })
 type PayoutFilter = z.input<typeof payoutFilterInput>
 
@@ -21,14 +33,17 @@ type PayoutFilter = z.input<typeof payoutFilterInput>
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export function payoutsWhere(ctx: Context, raw: PayoutFilter | null | undefined) {
-  const { status, paymentMethod, ...filter } = readInput(payoutFilterInput, raw ?? {})
-  return {
+  const filter = readInput(payoutFilterInput, raw ?? {})
+  return conditions({
     ...mine(ctx),
-    ...(status && { status }),
-    ...(paymentMethod === 'BankTransfer' ? { id: { lt: 0n } } : paymentMethod && { paymentMethod }),
-    ...(filter.reference && { reference: filter.reference }),
-    ...(filter.beneficiaryId != null && { beneficiaryId: filter.beneficiaryId }),
-  }
+    status: among(filter.status),
+    paymentMethod: among(filter.paymentMethod?.filter((method) => method !== 'BankTransfer')),
+    reference: filter.reference ?? undefined,
+    beneficiaryId: filter.beneficiaryId ?? undefined,
+    maker: filter.createdBy ?? undefined,
+    createdAt: within(filter.createdFrom, filter.createdTo),
+    amount: within(filter.amountMin, filter.amountMax),
+  })
 }
 
 /**
@@ -38,9 +53,10 @@ export function payoutsWhere(ctx: Context, raw: PayoutFilter | null | undefined)
  */
 export async function countPayouts(ctx: Context, raw: PayoutFilter | null | undefined): Promise<number> {
   const where = payoutsWhere(ctx, raw)
-  if ('reference' in where || 'beneficiaryId' in where || 'id' in where) {
-    return ctx.database.prisma.payout.count({ where })
-  }
+  const isCounted = Object.keys(where).every((name) => countedBy.has(name))
+  if (!isCounted) return ctx.database.prisma.payout.count({ where })
   const { _sum: counted } = await ctx.database.prisma.payoutCount.aggregate({ where, _sum: { n: true } })
   return Number(counted.n ?? 0n)
 }
+
+const countedBy: ReadonlySet<string> = new Set(['merchantId', 'paymentMethod', 'status'])

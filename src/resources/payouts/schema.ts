@@ -2,13 +2,13 @@ import { mine } from '../../identity/actor.ts'
 import { isPayoutEvent, type LogEvent, type PayoutEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
-import { PayoutMethod, stateEnum } from '../../graphql/enums.ts'
+import { Currency, PayoutMethod, stateEnum } from '../../graphql/enums.ts'
 import { refusals, refusalType } from '../../graphql/errors.ts'
-import { Failure } from '../../graphql/failure.ts'
+import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf } from '../../operators/failure-reasons.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
-import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
-import { readId } from '../../shared/ids.ts'
+import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { globalId, readId } from '../../shared/ids.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { currency } from '../../shared/money.ts'
 import { cancelPayout } from './cancel.ts'
@@ -47,7 +47,8 @@ export const Payout = builder.prismaNode('Payout', {
         'Amount that was paid, in whole XOF; null until it is paid. An operator may pay less ' +
         'than was requested.',
     }),
-    currency: t.string({
+    currency: t.field({
+      type: Currency,
       description: 'The currency of the amounts: always `XOF`.',
       resolve: () => currency,
     }),
@@ -78,7 +79,10 @@ export const Payout = builder.prismaNode('Payout', {
       nullable: true,
       description: 'The name of the beneficiary when the payout was created; null when there is none.',
     }),
-    failureReason: t.exposeString('failureReason', {
+    failureReason: t.field({
+      type: FailureReasonEnum,
+      select: { failureReason: true },
+      resolve: ({ failureReason }) => failureOf(failureReason),
       nullable: true,
       description: 'The code of the failure, for example `PAYEE_NOT_FOUND`; null when it did not fail.',
     }),
@@ -115,14 +119,19 @@ export const Payout = builder.prismaNode('Payout', {
 const PayoutFilter = inputOf('PayoutFilter', payoutFilterInput, {
   description: 'Selects payouts of a list. A payout must match all fields that are given.',
   fields: {
+    amountMax: 'Only payouts of at most this amount, in whole XOF.',
+    amountMin: 'Only payouts of at least this amount, in whole XOF.',
     beneficiaryId: 'Only payouts to this beneficiary: its global id, or its id in REST.',
-    paymentMethod: 'Only payouts by this operator.',
+    createdBy: 'Only payouts of this author: `member:7` or `api_key:12`, as in the audit log.',
+    createdFrom: 'Only payouts created at or after this moment.',
+    createdTo: 'Only payouts created at or before this moment.',
+    paymentMethod: 'Only payouts by one of these operators.',
     reference: 'Only the payout with this reference.',
-    status: 'Only payouts with this status.',
+    status: 'Only payouts with one of these statuses.',
   },
 })
 
-const Payouts = countedConnectionType(Payout, 'Payout', 'A page of payouts.')
+const Payouts = connectionType(Payout, 'Payout', 'A page of payouts.')
 
 builder.queryFields((t) => ({
   payout: t.prismaField({
@@ -169,6 +178,10 @@ builder.queryFields((t) => ({
 const ExistingPayout = builder.objectRef<{ id: bigint; status: string }>('ExistingPayout').implement({
   description: 'The payout that already uses the requested reference.',
   fields: (t) => ({
+    id: t.id({
+      description: 'The global id of the payout.',
+      resolve: ({ id }) => globalId('Payout', id),
+    }),
     databaseId: t.field({
       type: 'SafeInt',
       resolve: ({ id }) => id,
@@ -295,10 +308,11 @@ const PayoutChange = builder.objectRef<LogEvent<PayoutEventData>>('PayoutChange'
       description: 'The operator that pays.',
       resolve: ({ data }) => data.payment_method as never,
     }),
-    failureReason: t.string({
+    failureReason: t.field({
+      type: FailureReasonEnum,
       nullable: true,
       description: 'The code of the failure; null when it did not fail.',
-      resolve: ({ data }) => data.failure_reason ?? null,
+      resolve: ({ data }) => failureOf(data.failure_reason ?? null),
     }),
     payout: t.prismaField({
       type: Payout,

@@ -26,6 +26,7 @@ DECLARE
   ids bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(payout_ids)]);
   reserved bigint[] := ids;
   settled bigint[] := ids;
+  events new_event[];
 BEGIN
   SELECT array_agg(p.id), array_agg(p.status), array_agg(p.reserved), array_agg(p.merchant_id), max(p.now)
     INTO known, statuses, sums, merchants, at
@@ -72,23 +73,23 @@ BEGIN
     SELECT c.merchant_id, 'payout:' || c.id, side.step, 'reserved', side.account, side.amount, at
     FROM changed c CROSS JOIN LATERAL reservation_end(c.payment_method, c.reserved, c.settled_amount) AS side
     ORDER BY c.merchant_id, c.id
-  ), events AS (
-    INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT c.merchant_id, 'payout_' || c.status, payout_event_data(c.self, 'processing'), at FROM changed c
-      ORDER BY c.merchant_id, c.id
+  ), answered AS (
+    UPDATE operator_request r
+    SET state = request_end(c.status = 'completed', c.evidence_source),
+      next_check_at = check_after_end(c.status = 'completed', r.next_check_at, r.handle->>'claimed',
+        at, c.watch_ms),
+      evidence = coalesce(c.evidence, r.evidence)
+    FROM changed c WHERE r.payout_id = ANY (ids) AND r.payout_id = c.id
   )
-  UPDATE operator_request r
-  SET state = request_end(c.status = 'completed', c.evidence_source),
-    next_check_at = check_after_end(c.status = 'completed', r.next_check_at, r.handle->>'claimed',
-      at, c.watch_ms),
-    evidence = coalesce(c.evidence, r.evidence)
-  FROM changed c WHERE r.payout_id = ANY (ids) AND r.payout_id = c.id;
+  SELECT array_agg((c.merchant_id, 'payout_' || c.status, payout_event_data(c.self, 'processing'))::new_event
+    ORDER BY c.id) INTO events FROM changed c;
   FOR item IN 1 .. cardinality(payout_ids) LOOP
     ordinal := item;
     moved := ids[item] IS NOT NULL;
     status := statuses[array_position(known, payout_ids[item])];
     RETURN NEXT;
   END LOOP;
+  PERFORM append_events(events, at);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION settle_payouts FROM PUBLIC;

@@ -43,13 +43,14 @@ BEGIN
     VALUES (change_id, merchant, was, looser, settings_change_digest(merchant, change_id, was, looser),
       at + approval_ms * interval '1 millisecond', (was->>'approvals_required')::int, person.member_id, at)
     RETURNING * INTO made;
-    INSERT INTO event (merchant_id, type, data, created_at) VALUES
-      (merchant, 'settings_pending_approval', settings_change_event_data(made), at),
+    PERFORM append_events(ARRAY[
+      (merchant, 'settings_pending_approval', settings_change_event_data(made)),
       (merchant, 'security_alert', jsonb_strip_nulls(jsonb_build_object(
         'kind', 'approvals_loosening', 'message',
         format('%s asks to loosen the approvals (%s): it waits for %s approval(s).', actor, looser,
           made.approvals_required),
-        'team_member_id', person.member_id, 'settings_change_id', made.id, 'ip', address)), at);
+        'team_member_id', person.member_id, 'settings_change_id', made.id, 'ip', address)))]::new_event[],
+      at);
   END IF;
   RETURN NEXT;
 END $$;

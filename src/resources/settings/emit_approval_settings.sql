@@ -14,8 +14,7 @@ BEGIN
     OR now_is.approvals_required < (was->>'approvals_required')::int
     OR (was->>'approvals_cover_deposits')::boolean AND NOT now_is.approvals_cover_deposits);
   IF NOT is_looser AND (NOT is_on OR (was->>'payouts_require_approval')::boolean) THEN RETURN; END IF;
-  INSERT INTO event (merchant_id, type, data, created_at)
-  VALUES (merchant, 'security_alert', jsonb_strip_nulls(jsonb_build_object(
+  PERFORM append_events(ARRAY[(merchant, 'security_alert', jsonb_strip_nulls(jsonb_build_object(
     'kind', CASE WHEN NOT is_on THEN 'approvals_off' WHEN is_looser THEN 'approvals_loosened'
       ELSE 'approvals_on' END,
     'message', CASE WHEN is_on THEN
@@ -23,7 +22,7 @@ BEGIN
           now_is.approval_threshold, now_is.approvals_required) ||
             array_to_string(approval_gaps(merchant), ' ')
       ELSE format('%s switched approvals off: no payment needs an approval any more.', actor) END,
-    'ip', address)), service_now());
+    'ip', address)))::new_event], service_now());
 END $$;
 
 REVOKE EXECUTE ON FUNCTION emit_approval_settings FROM PUBLIC;

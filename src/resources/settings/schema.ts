@@ -1,8 +1,9 @@
-import { mine } from '../../identity/actor.ts'
+import { mine, ownMerchantId } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
+import { globalId } from '../../shared/ids.ts'
 import { approvalGaps, type locales, updateSettings, updateSettingsInput } from './update.ts'
 
 const Locale = wordEnum<(typeof locales)[number]>(
@@ -25,6 +26,10 @@ const SettingsChange = builder.prismaObject('SettingsChange', {
     'A settings change that makes approvals less strict. It waits at most seven days for as ' +
     'many approvals as the settings require. A setting that it does not change is null.',
   fields: (t) => ({
+    id: t.id({
+      description: 'The global id of the change: `approveSettingsChange(id:)` takes it.',
+      resolve: ({ id }) => globalId('SettingsChange', id),
+    }),
     databaseId: t.expose('id', {
       type: 'SafeInt',
       description: 'The id of the change, for `approveSettingsChange`.',
@@ -63,8 +68,12 @@ const SettingsChange = builder.prismaObject('SettingsChange', {
   }),
 })
 
-const Settings = builder.prismaObject('Merchant', {
+const Settings = builder.prismaNode('Merchant', {
   variant: 'Settings',
+  id: { field: 'id' },
+  findUnique: (id, ctx) => ({ id: ownMerchantId(ctx, 'Settings', id) }),
+  nullable: true,
+  scope: ['settings'],
   description: 'The settings of a merchant account.',
   fields: (t) => ({
     businessName: t.exposeString('name', { description: 'The name of the business, as customers see it.' }),

@@ -1,18 +1,20 @@
 import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { connectionType } from '../../graphql/connection.ts'
-import { wordEnum } from '../../graphql/enums.ts'
+import { Currency, wordEnum } from '../../graphql/enums.ts'
 import { accounts, ledgerSteps } from '../../ledger/accounts.ts'
 import type { LedgerEntry } from '../../ledger/entries.ts'
 import {
   type Holdings,
   type EntryCursor,
+  countLines,
   readLines,
   readStatement,
   type Statement,
   type StatementLine,
 } from '../../ledger/statement.ts'
 import { currency } from '../../shared/money.ts'
+import { globalId } from '../../shared/ids.ts'
 import { connect, readPageOf } from '../../shared/page.ts'
 import { loadEntries } from './entries.ts'
 import { checkSpan, originOf } from './span.ts'
@@ -26,6 +28,10 @@ const Entry = builder.objectRef<LedgerEntry>('LedgerEntry').implement({
     'A ledger entry: an amount that moved from one account of the merchant to another. It ' +
     'never changes.',
   fields: (t) => ({
+    id: t.id({
+      description: 'The global id of the entry: the same entry has the same id wherever it is read.',
+      resolve: ({ id }) => globalId('LedgerEntry', id),
+    }),
     databaseId: t.field({ type: 'SafeInt', description: 'The id of the entry.', resolve: ({ id }) => id }),
     step: t.expose('step', { type: Step, description: 'The reason of the entry.' }),
     debit: t.expose('debit', { type: LedgerAccount, description: 'The account that gave the amount.' }),
@@ -150,6 +156,11 @@ builder.queryField('statement', (t) =>
       description:
         'An account statement: the balance before and after a period, and every change in between.',
       fields: (statement) => ({
+        id: statement.id({
+          description: 'The global id of the statement: of the merchant and the period.',
+          resolve: ({ from, to }, _args, ctx) =>
+            globalId('Statement', `${mine(ctx).merchantId}/${from.toISOString()}/${to.toISOString()}`),
+        }),
         from: statement.expose('from', {
           type: 'DateTime',
           description: 'Start of the period; changes at this moment are included.',
@@ -158,7 +169,8 @@ builder.queryField('statement', (t) =>
           type: 'DateTime',
           description: 'End of the period; changes at this moment are not included.',
         }),
-        currency: statement.string({
+        currency: statement.field({
+          type: Currency,
           description: 'The currency of the amounts: always `XOF`.',
           resolve: () => currency,
         }),
@@ -198,10 +210,11 @@ builder.queryField('statement', (t) =>
               from,
               to,
             })
-            return connect(
-              page,
-              rows.map((node) => ({ cursor: cursorOf(node), node })),
-            )
+            const edges = rows.map((node) => ({ cursor: cursorOf(node), node }))
+            return {
+              ...connect(page, edges),
+              totalCount: () => countLines(ctx.database.merchantPool, mine(ctx).merchantId, { from, to }),
+            }
           },
         }),
       }),

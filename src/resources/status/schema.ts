@@ -31,6 +31,15 @@ const HealthEnum = wordEnum<Health>(
   'The health of a part of the service.',
 )
 
+const Environment = wordEnum(
+  'Environment',
+  {
+    production: 'The service moves real money.',
+    sandbox: 'The service has operators that are played, with test numbers, and moves no real money.',
+  },
+  'The environment of the service.',
+)
+
 interface ServiceStatus {
   status: Health
   components: { database: Health; jobs: Health; paymentsOut: Health; paymentsOutReason: HaltReason | null }
@@ -116,8 +125,9 @@ const Status = builder.objectRef<ServiceStatus>('ServiceStatus').implement({
   fields: (t) => ({
     status: t.expose('status', { type: HealthEnum, description: 'The health of the service as a whole.' }),
     version: t.string({ description: 'The version of the API.', resolve: () => apiVersion }),
-    environment: t.string({
-      description: 'The environment of the service: `sandbox` or `production`.',
+    environment: t.field({
+      type: Environment,
+      description: 'The environment of the service.',
       resolve: (_status, _args, ctx) => ctx.config.mode,
     }),
     time: t.field({

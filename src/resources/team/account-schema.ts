@@ -13,7 +13,7 @@ import {
 import { confirmSecondFactor, endSecondFactor, startSecondFactor, type TotpSetup } from './second-factor.ts'
 import { listSessions, type LiveSession, revokeSession, signOut } from './sessions.ts'
 import { type SignedIn, signInMember, signInInput } from './sign-in.ts'
-import { readSmallId } from '../../shared/ids.ts'
+import { globalId, readSmallId } from '../../shared/ids.ts'
 
 // Sign-in, sign-out and the account of the member who calls. A role that can only read may do all of this.
 
@@ -53,9 +53,13 @@ const SignedInType = builder.objectRef<SignedIn>('SignedIn').implement({
 const Session = builder.objectRef<LiveSession>('Session').implement({
   description: 'A session of a signed-in member.',
   fields: (t) => ({
+    id: t.id({
+      description: 'The global id of the session: `revokeSession` takes it.',
+      resolve: ({ id }) => globalId('Session', id),
+    }),
     databaseId: t.expose('id', {
       type: 'SafeInt',
-      description: 'The id of the session, for `revokeSession`.',
+      description: 'The id of the session; `revokeSession` takes it too.',
     }),
     memberId: t.exposeInt('memberId', { description: 'The REST id of the member.' }),
     isCurrent: t.boolean({
@@ -314,7 +318,9 @@ builder.mutationFields((t) => ({
     ownAccount: true,
     description: 'Ends a session of the caller, or of a member that the caller manages.',
     errors: refusals('NOT_FOUND', 'FORBIDDEN'),
-    args: { id: t.arg.id({ required: true, description: 'The `databaseId` of the session.' }) },
+    args: {
+      id: t.arg.id({ required: true, description: 'The session: its global id, or its `databaseId`.' }),
+    },
     resolve: (_root, { id }, ctx) => revokeSession(ctx, readSmallId('Session', id)).then(() => done),
   }),
 }))

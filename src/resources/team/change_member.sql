@@ -27,11 +27,9 @@ BEGIN
     NEW.approver_since := service_now();
   END IF;
   IF (OLD.status, NEW.status) = ('invited', 'active') THEN
-    INSERT INTO event (merchant_id, type, data, created_at)
-    VALUES (OLD.merchant_id, 'security_alert', jsonb_build_object(
+    PERFORM append_events(ARRAY[(OLD.merchant_id, 'security_alert', jsonb_build_object(
       'kind', 'member_joined', 'message', format('%s joined the team as %s.', OLD.email, NEW.role),
-        'team_member_id', OLD.id),
-      service_now());
+      'team_member_id', OLD.id))::new_event], service_now());
   END IF;
   IF OLD.status = 'active' THEN
     PERFORM pg_advisory_xact_lock(72707373, OLD.merchant_id);
@@ -44,13 +42,12 @@ BEGIN
     )
     SELECT array_agg(id ORDER BY id) FILTER (WHERE lived) INTO revoked FROM ended;
     IF revoked IS NOT NULL THEN
-      INSERT INTO event (merchant_id, type, data, created_at)
-      VALUES (OLD.merchant_id, 'security_alert', jsonb_build_object(
+      PERFORM append_events(ARRAY[(OLD.merchant_id, 'security_alert', jsonb_build_object(
         'kind', 'keys_revoked',
         'message', format('These API keys were revoked: %s. They were shown to %s, who %s.',
           array_to_string(revoked, ', '), OLD.email,
           CASE NEW.status WHEN 'removed' THEN 'was removed' ELSE format('became %s', NEW.role) END),
-        'team_member_id', OLD.id, 'api_key_ids', revoked), service_now());
+        'team_member_id', OLD.id, 'api_key_ids', revoked))::new_event], service_now());
     END IF;
   END IF;
   RETURN NEW;

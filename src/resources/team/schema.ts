@@ -3,7 +3,7 @@ import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { MemberRole, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { changeMemberRole } from './change-role.ts'
 import { inviteMember, inviteMemberInput } from './invite.ts'
 import { listedMembers } from './list.ts'
@@ -57,7 +57,7 @@ const TeamMember = builder.prismaNode('TeamMember', {
 
 const idArg = { required: true, description: 'The member: its global id, or its id in REST.' } as const
 
-const TeamMembers = countedConnectionType(TeamMember, 'TeamMember', 'A page of team members.')
+const TeamMembers = connectionType(TeamMember, 'TeamMember', 'A page of team members.')
 
 builder.queryFields((t) => ({
   member: t.prismaField({

@@ -7,7 +7,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   at timestamptz := service_now();
-  cancelled int;
+  cancelled new_event[];
 BEGIN
   PERFORM FROM merchant_balance b
   WHERE b.merchant_id = ANY (ARRAY(SELECT t.merchant_id FROM transaction t WHERE t.id = ANY (ids)))
@@ -23,14 +23,11 @@ BEGIN
     INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
     SELECT c.merchant_id, 'transaction:' || c.id, 'void', 'reserved', 'available', c.amount, at
     FROM changed c ORDER BY c.merchant_id, c.id
-  ), events AS (
-    INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT c.merchant_id, 'deposit_cancelled',
-      deposit_event_data(c.self, 'pending', coalesce(becomes::text, 'pending')) || why, at
-    FROM changed c ORDER BY c.merchant_id, c.id
   )
-  SELECT count(*) INTO cancelled FROM changed;
-  RETURN cancelled;
+  SELECT array_agg((c.merchant_id, 'deposit_cancelled', deposit_event_data(c.self, 'pending',
+    coalesce(becomes::text, 'pending')) || why)::new_event ORDER BY c.id) INTO cancelled FROM changed c;
+  PERFORM append_events(cancelled, at);
+  RETURN coalesce(cardinality(cancelled), 0);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION cancel_deposits FROM PUBLIC;

@@ -1,8 +1,11 @@
 import { mine } from '../../identity/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
-import { PaymentMethod, wordEnum } from '../../graphql/enums.ts'
+import { Currency, PaymentMethod, wordEnum } from '../../graphql/enums.ts'
 import { refusals, refusalType } from '../../graphql/errors.ts'
+import { FailureReasonEnum } from '../../graphql/failure.ts'
+import { failureOf } from '../../operators/failure-reasons.ts'
+import { globalId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
 import { collect, collectInput } from './collect.ts'
 import type { Initiation } from './initiation.ts'
@@ -27,6 +30,10 @@ const InitiationStatus = wordEnum(
 export const PaymentInitiation = builder.objectRef<Initiation>('PaymentInitiation').implement({
   description: 'A payment that was just requested.',
   fields: (t) => ({
+    id: t.id({
+      description: 'The global id of the transaction that records the payment: `transaction(id:)` reads it.',
+      resolve: ({ transactionId }) => globalId('Transaction', transactionId),
+    }),
     databaseId: t.field({
       type: 'SafeInt',
       resolve: ({ transactionId }) => transactionId,
@@ -36,7 +43,11 @@ export const PaymentInitiation = builder.objectRef<Initiation>('PaymentInitiatio
       description: 'Your own reference, or the one that the service made.',
     }),
     amount: t.expose('amount', { type: 'Amount', description: 'The requested amount, in whole XOF.' }),
-    currency: t.string({ description: 'The currency of the amount: always `XOF`.', resolve: () => currency }),
+    currency: t.field({
+      type: Currency,
+      description: 'The currency of the amount: always `XOF`.',
+      resolve: () => currency,
+    }),
     paymentMethod: t.expose('paymentMethod', {
       type: PaymentMethod,
       description: 'The operator that handles the payment.',
@@ -51,7 +62,9 @@ export const PaymentInitiation = builder.objectRef<Initiation>('PaymentInitiatio
         'The hosted page on which the customer pays; null when the operator asks by a prompt on ' +
         'the phone.',
     }),
-    failureReason: t.exposeString('failureReason', {
+    failureReason: t.field({
+      type: FailureReasonEnum,
+      resolve: ({ failureReason }) => failureOf(failureReason),
       nullable: true,
       description: 'The code of the failure, for example `PAYER_NOT_FOUND`; null when it did not fail.',
     }),
@@ -82,6 +95,10 @@ const ExistingTransaction = builder
   .implement({
     description: 'The transaction that already uses the requested reference.',
     fields: (t) => ({
+      id: t.id({
+        description: 'The global id of the transaction.',
+        resolve: ({ id }) => globalId('Transaction', id),
+      }),
       databaseId: t.field({
         type: 'SafeInt',
         resolve: ({ id }) => id,

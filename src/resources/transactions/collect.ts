@@ -104,7 +104,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   // The payment that took the reference first is committed by now, so a second statement can read it.
   if (made.outcome === 'duplicate') return repeated(ctx, item, await findExisting(ctx, item))
   if (made.outcome === 'unauthenticated') throw await whyTurnedAway(ctx)
-  ctx.sequencer.notify()
+  ctx.announcer.announce(item.merchantId)
 
   return askPayer(ctx, item, made, deadline)
 }

@@ -55,12 +55,12 @@ CREATE OR REPLACE FUNCTION collect_many(
       CASE WHEN is_orphan THEN clock.now END, clock.now
     FROM made JOIN item ON item.id = made.id, clock ORDER BY made.id
     RETURNING id, transaction_id, correlation_id
-  ), events AS (
-    INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT merchant_id, 'payment_pending', jsonb_build_object(
+  ), events AS MATERIALIZED (
+    SELECT append_events(array_agg((merchant_id, 'payment_pending', jsonb_build_object(
       'transaction_id', id, 'reference', reference, 'amount', amount, 'currency', 'XOF', 'payment_method',
-      payment_method, 'customer_phone', customer_phone, 'status', status), created_at
-    FROM made ORDER BY id
+      payment_method, 'customer_phone', customer_phone, 'status', status))::new_event ORDER BY id),
+      max(created_at))
+    FROM made
   ), entry AS (
     INSERT INTO audit_entry (merchant_id, actor, address, request_id, channel, operation, is_payment, target,
       after)
@@ -80,6 +80,7 @@ CREATE OR REPLACE FUNCTION collect_many(
   FROM item
   LEFT JOIN made ON made.id = item.id
   LEFT JOIN asked ON asked.transaction_id = made.id
+  CROSS JOIN events
   ORDER BY item.ordinal
 $$;
 

@@ -30,10 +30,10 @@ BEGIN
   VALUES (paid.merchant_id, 'transaction:' || paid.id,
     CASE verdict WHEN 'credited' THEN 'excess_credit' ELSE 'excess_return' END::ledger_step, 'unallocated',
     CASE verdict WHEN 'credited' THEN 'available' ELSE clearing_account(paid.payment_method) END, amount, at);
-  INSERT INTO event (merchant_id, type, data, created_at)
-  VALUES (paid.merchant_id, 'payment_excess_' || verdict, jsonb_build_object(
+  PERFORM append_events(ARRAY[(paid.merchant_id, 'payment_excess_' || verdict, jsonb_build_object(
     'transaction_id', paid.id, 'reference', paid.reference, 'amount', amount, 'currency', 'XOF',
-    'payment_method', paid.payment_method, 'customer_phone', paid.customer_phone, 'status', paid.status), at);
+    'payment_method', paid.payment_method, 'customer_phone', paid.customer_phone, 'status', paid.status)
+    )::new_event], at);
   RETURN QUERY SELECT 'done', paid.merchant_id, paid.id, amount;
 END $$;
 

@@ -3,7 +3,8 @@ import type { Pool } from 'pg'
 import { z } from 'zod'
 import { mine } from '../../identity/actor.ts'
 import type { Context } from '../../context.ts'
-import { oneOf, phone, provider, readInput, reference, time } from '../../shared/input.ts'
+import { amountRange, among, conditions, createdRange, someOf, within } from '../../shared/filter.ts'
+import { oneOf, phone, provider, readInput, reference } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { transactionStates } from './states.ts'
 
@@ -18,13 +19,13 @@ export const transactionTypes = ['pay', 'deposit', 'balance_check'] as const
 
 /** The filter of a list of transactions (see docs/design/rules.md#transactions). */
 export const transactionFilterInput = z.object({
-  transactionType: oneOf(transactionTypes).nullish(),
-  paymentMethod: provider.nullish(),
-  status: oneOf(transactionStates.statuses).nullish(),
+  transactionType: someOf(oneOf(transactionTypes)).nullish(),
+  paymentMethod: someOf(provider).nullish(),
+  status: someOf(oneOf(transactionStates.statuses)).nullish(),
   reference: reference.nullish(),
   customerPhone: phone.nullish(),
-  createdFrom: time.nullish(),
-  createdTo: time.nullish(),
+  ...createdRange,
+  ...amountRange,
 })
 export type TransactionFilter = z.input<typeof transactionFilterInput>
 
@@ -34,33 +35,35 @@ export type TransactionFilter = z.input<typeof transactionFilterInput>
  */
 export function transactionsWhere(ctx: Context, raw: TransactionFilter | null | undefined) {
   const filter = readInput(transactionFilterInput, raw ?? {})
-  return {
+  return conditions({
     ...mine(ctx),
-    ...(filter.transactionType && { transactionType: filter.transactionType }),
-    ...(filter.paymentMethod && { paymentMethod: filter.paymentMethod }),
-    ...(filter.status && { status: filter.status }),
-    ...(filter.reference && { reference: filter.reference }),
-    ...(filter.customerPhone && { customerPhone: filter.customerPhone }),
-    ...((filter.createdFrom || filter.createdTo) && {
-      createdAt: {
-        ...(filter.createdFrom && { gte: filter.createdFrom }),
-        ...(filter.createdTo && { lte: filter.createdTo }),
-      },
-    }),
-  }
+    transactionType: among(filter.transactionType),
+    paymentMethod: among(filter.paymentMethod),
+    status: among(filter.status),
+    reference: filter.reference ?? undefined,
+    customerPhone: filter.customerPhone ?? undefined,
+    createdAt: within(filter.createdFrom, filter.createdTo),
+    amount: within(filter.amountMin, filter.amountMax),
+  })
 }
 
 /**
  * Counts the transactions that match a filter, exactly. The counts by type, method and status are kept up to
- * date in tables; for any other filter this counts the rows.
+ * date in tables, in all and by hour of creation; for any other filter this counts the rows.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export async function countTransactions(
   ctx: Context,
   raw: TransactionFilter | null | undefined,
 ): Promise<number> {
-  const kind = kindOf(ctx, raw)
-  if (!kind) return ctx.database.prisma.transaction.count({ where: transactionsWhere(ctx, raw) })
+  const filter = readInput(transactionFilterInput, raw ?? {})
+  const kind = kindOf(ctx, filter)
+  const { createdFrom: from, createdTo: to } = filter
+  const total = kind && (from || to ? await countPeriod(ctx, kind, { from, to }) : await countAll(ctx, kind))
+  return total ?? ctx.database.prisma.transaction.count({ where: transactionsWhere(ctx, raw) })
+}
+
+async function countAll(ctx: Context, kind: Kind): Promise<number> {
   const { rows } = await ctx.database.merchantPool.query<{ n: bigint }>({
     name: 'transaction_total',
     text: `SELECT coalesce(sum(n), 0)::bigint AS n FROM (
@@ -72,6 +75,50 @@ export async function countTransactions(
   return Number(rows[0]?.n ?? 0)
 }
 
+/** A period of creation; both moments belong to it. */
+interface Period {
+  from: Date | null | undefined
+  to: Date | null | undefined
+}
+
+const hourMs = 60 * 60 * 1_000
+
+/**
+ * Counts the transactions of a kind in a period: the whole hours by their counts, the rest of the first and
+ * the last hour by their rows. One statement reads all of it, in one snapshot.
+ * @returns null while the hours of older transactions are not yet counted
+ */
+async function countPeriod(ctx: Context, kind: Kind, { from, to }: Period): Promise<number | null> {
+  const [start, end] = [from?.getTime() ?? -Infinity, (to?.getTime() ?? Infinity) + 1]
+  if (end <= start) return 0
+  const firstHour = Math.ceil(start / hourMs) * hourMs
+  // In a period within an hour, the rows up to the end are those before the first whole hour.
+  const lastHour = Math.max(Math.floor(end / hourMs) * hourMs, firstHour)
+  const rest = [start, Math.min(firstHour, end), Math.max(lastHour, start), end]
+  const hours = 'hour >= $5 AND hour < $6'
+  const { rows } = await ctx.database.merchantPool.query<{ n: bigint; isFilled: boolean }>({
+    name: 'transaction_total_of_period',
+    text: `SELECT coalesce(sum(n), 0)::bigint AS n,
+        (SELECT next_bucket >= end_bucket FROM transaction_hour_fill) AS "isFilled"
+      FROM (
+        SELECT n FROM transaction_hour WHERE ${isOfKind} AND ${hours}
+        UNION ALL SELECT n FROM transaction_count_change WHERE ${isOfKind} AND ${hours}
+        UNION ALL SELECT count(*) FROM transaction
+        WHERE ${isOfKind} AND created_at >= $7 AND created_at < $8
+        UNION ALL SELECT count(*) FROM transaction
+        WHERE ${isOfKind} AND created_at >= $9 AND created_at < $10
+      ) AS counted`,
+    values: [...kind, ...[firstHour, lastHour, ...rest].map(momentOf)],
+  })
+  return rows[0]?.isFilled ? Number(rows[0].n) : null
+}
+
+/** Writes a moment for PostgreSQL, also one outside of the years that it accepts. */
+function momentOf(ms: number): string {
+  if (ms < 0) return '-infinity'
+  return ms > Date.UTC(9_999, 0) ? 'infinity' : new Date(ms).toISOString()
+}
+
 const compactTransactionCounts = sqlFunction('compact_transaction_counts', {
   takes: { take: 'int' },
   gives: 'int',
@@ -80,28 +127,41 @@ const compactTransactionCounts = sqlFunction('compact_transaction_counts', {
 /** The maximum number of changes that one step adds to the counts. */
 export const countChangesMax = 20_000
 
-/** Adds pending changes to the counts of transactions. @returns whether there may be more */
+const fillTransactionHours = sqlFunction('fill_transaction_hours', {
+  takes: { take: 'int' },
+  gives: 'boolean',
+})
+
+/** Buckets of 1,024 ids from before the counts by hour that one step counts. Choice: 32,768 rows. */
+const fillBucketsMax = 32
+
+/**
+ * Adds pending changes to the counts of transactions, and counts by hour some of the transactions from before
+ * these counts existed.
+ * @returns whether there may be more
+ */
 export async function compactCounts(pool: Pool, take = countChangesMax): Promise<boolean> {
-  return (await compactTransactionCounts(pool, { take })) === take
+  const isFilling = await fillTransactionHours(pool, { take: Math.min(take, fillBucketsMax) })
+  return (await compactTransactionCounts(pool, { take })) === take || isFilling
 }
 
 const transactionAt = sqlFunction('transaction_at', {
   takes: { merchant: 'int', skip: 'bigint' },
   gives: 'bigint?',
 })
-const transactionOfKindAt = sqlFunction('transaction_of_kind_at', {
+const transactionOfKindAt = sqlFunction('transaction_of_kinds_at', {
   takes: {
     merchant: 'int',
-    type: sqlType<string | null>('transaction_type?'),
-    method: sqlType<string | null>('provider?'),
-    state: sqlType<string | null>('transaction_status?'),
+    types: sqlType<Words>('transaction_type[]'),
+    methods: sqlType<Words>('provider[]'),
+    states: sqlType<Words>('transaction_status[]'),
     skip: 'bigint',
     take: 'bigint',
   },
   gives: { oldest: 'bigint?', newest: 'bigint?' },
 })
 
-/** The location of a page: the rows with ids from `gte` to `lte`, or the rows after `skip` others. */
+/** The location of a page: after `skip` of the rows with ids from `gte` to `lte`. */
 export interface PageWindow {
   id?: { gte?: bigint; lte: bigint }
   skip: number
@@ -109,28 +169,31 @@ export interface PageWindow {
 
 /**
  * Finds the page after `skip` rows of a list, newest first. For a filter by type, operator and status only,
- * the counts give the ids of the page, so the cost does not grow with `skip`. For other filters, the database
- * skips the rows one by one.
+ * the counts give the ids of the page, so the cost does not grow with `skip`. For a period, the hours give
+ * the ids between which its rows are. Otherwise, the database skips the rows one by one.
  * @param page.skip rows before the page, counted over the whole list
  * @param page.take rows of the page
+ * @param page.isByOffset false where a cursor or the end of the list says where the page begins
  * @returns null where the counts show that the list has no such rows
  */
 export async function findPage(
   ctx: Context,
   raw: TransactionFilter | null | undefined,
-  page: { skip: number; take: number },
+  page: { skip: number; take: number; isByOffset?: boolean },
 ): Promise<PageWindow | null> {
-  const { skip, take } = page
-  const kind = kindOf(ctx, raw)
+  const { skip, take, isByOffset = true } = page
+  const filter = readInput(transactionFilterInput, raw ?? {})
+  const kind = kindOf(ctx, filter)
   if (!kind) return { skip }
-  const [merchant, ...kinds] = kind
-  const isEvery = kinds.every((each) => each === null)
-  if (isEvery && skip < offsetNearMax) return { skip }
+  const { createdFrom: from, createdTo: to } = filter
+  if (from || to) return findPeriod(ctx, kind, { from, to }, skip)
+  const [merchant, types, methods, states] = kind
+  const isEvery = !types && !methods && !states
+  if (!isByOffset || (isEvery && skip < offsetNearMax)) return { skip }
   const { merchantPool } = ctx.database
-  const [type, method, state] = kinds
   // Ask for extra rows: rows may leave the status before the page is read, and the page must not get too
   // short.
-  const asked = { merchant, type, method, state, skip, take: take + limits.pageSizeMax }
+  const asked = { merchant, types, methods, states, skip, take: take + limits.pageSizeMax }
   const [found] = isEvery
     ? [{ oldest: null, newest: await transactionAt(merchantPool, { merchant, skip }) }]
     : await transactionOfKindAt(merchantPool, asked)
@@ -138,15 +201,44 @@ export async function findPage(
   return newest === null ? null : { id: { lte: newest, ...(oldest !== null && { gte: oldest }) }, skip: 0 }
 }
 
-const isOfKind = `merchant_id = $1 AND ($2::transaction_type IS NULL OR transaction_type = $2)
-  AND ($3::provider IS NULL OR payment_method = $3) AND ($4::transaction_status IS NULL OR status = $4)`
+/** Finds the ids between which all transactions of a kind and a period are. */
+async function findPeriod(
+  ctx: Context,
+  kind: Kind,
+  { from, to }: Period,
+  skip: number,
+): Promise<PageWindow | null> {
+  const hours = 'hour > $5 AND hour <= $6'
+  const { rows } = await ctx.database.merchantPool.query<{
+    first: bigint | null
+    last: bigint | null
+    isFilled: boolean
+  }>({
+    name: 'transactions_of_period',
+    text: `SELECT min(first_bucket) * 1024 AS first, max(last_bucket) * 1024 + 1023 AS last,
+        (SELECT next_bucket >= end_bucket FROM transaction_hour_fill) AS "isFilled"
+      FROM (
+        SELECT first_bucket, last_bucket FROM transaction_hour WHERE ${isOfKind} AND ${hours}
+        UNION ALL SELECT bucket, bucket FROM transaction_count_change WHERE ${isOfKind} AND ${hours}
+      ) AS counted`,
+    values: [...kind, momentOf((from?.getTime() ?? -Infinity) - hourMs), momentOf(to?.getTime() ?? Infinity)],
+  })
+  const { first = null, last = null, isFilled = false } = rows[0] ?? {}
+  if (!isFilled) return { skip }
+  return first === null || last === null ? null : { id: { gte: first, lte: last }, skip }
+}
 
-type Kind = [merchantId: number, type: string | null, method: string | null, status: string | null]
+const isOfKind = `merchant_id = $1 AND ($2::transaction_type[] IS NULL OR transaction_type = ANY ($2))
+  AND ($3::provider[] IS NULL OR payment_method = ANY ($3))
+  AND ($4::transaction_status[] IS NULL OR status = ANY ($4))`
 
-/** Reads type, operator and status from a filter; null where the filter has other conditions. */
-function kindOf(ctx: Context, raw: TransactionFilter | null | undefined): Kind | null {
-  const filter = readInput(transactionFilterInput, raw ?? {})
-  const { transactionType: type, paymentMethod: method, status, ...others } = filter
+type Words = readonly string[] | null
+type Kind = [merchantId: number, types: Words, methods: Words, statuses: Words]
+
+/** Reads types, operators and statuses from a filter; null where it has more than these and a period. */
+function kindOf(ctx: Context, filter: z.output<typeof transactionFilterInput>): Kind | null {
+  const { transactionType: types, paymentMethod: methods, status: states, ...rest } = filter
+  const { createdFrom: _from, createdTo: _to, ...others } = rest
   if (Object.values(others).some((value) => value != null)) return null
-  return [mine(ctx).merchantId, type ?? null, method ?? null, status ?? null]
+  return [mine(ctx).merchantId, types ?? null, methods ?? null, states ?? null]
 }

@@ -1,5 +1,5 @@
 -- Locks collections, their payment links, and the requests of the collections in `fenced`. The order is the
--- same in every function that settles: transactions and payment links, requests, balances.
+-- same in every function that settles: transactions and payment links, requests, balances, events.
 CREATE OR REPLACE FUNCTION lock_collections(ids bigint[], fenced bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -12,6 +12,7 @@ CREATE OR REPLACE FUNCTION record_deposits(
 DECLARE
   made record;
   ordinal int;
+  events new_event[];
 BEGIN
   FOR made IN
     WITH made AS (
@@ -30,11 +31,6 @@ BEGIN
       INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
       SELECT merchant_id, 'transaction:' || id, 'reserve', 'available', 'reserved', amount, at FROM made
         ORDER BY merchant_id, id
-    ), events AS (
-      INSERT INTO event (merchant_id, type, data, created_at)
-      SELECT merchant_id, 'deposit_' || status, deposit_event_data(self, NULL, CASE status WHEN 'pending'
-        THEN 'pending' END), at
-      FROM made ORDER BY merchant_id, id
     ), waits AS (
       INSERT INTO deposit_approval (transaction_id, merchant_id, approval_digest, approval_expires_at,
         approvals_required, maker, maker_member_id)
@@ -67,14 +63,18 @@ BEGIN
     ), unchained AS (
       INSERT INTO audit_unchained (merchant_id, entry_id) SELECT merchant_id, id FROM entry
     )
-    SELECT made.id AS transaction_id, asked.id, asked.correlation_id
-    FROM made LEFT JOIN asked ON asked.transaction_id = made.id
+    SELECT made.id AS transaction_id, asked.id, asked.correlation_id,
+      (made.merchant_id, 'deposit_' || made.status, deposit_event_data(self, NULL, CASE made.status
+        WHEN 'pending' THEN 'pending' END))::new_event AS event
+    FROM made LEFT JOIN asked ON asked.transaction_id = made.id ORDER BY made.id
   LOOP
     ordinal := array_position(ids, made.transaction_id);
     request_ids[ordinal] := made.id;
     correlation_ids[ordinal] := made.correlation_id;
     recorded[ordinal] := true;
+    events := events || made.event;
   END LOOP;
+  PERFORM append_events(events, at);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION record_deposits FROM PUBLIC;

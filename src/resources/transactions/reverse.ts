@@ -32,7 +32,6 @@ export async function reverseTransaction(
   evidence: Evidence,
 ): Promise<Reversal> {
   const reversal = await services.batches.run(reversing, { transactionId, evidence })
-  if (reversal.moved) services.sequencer.notify()
   if (reversal.moved && reversal.shortfall) {
     const { shortfall } = reversal
     services.log.error({ transactionId, shortfall }, 'a merchant owes money after a reversal by the operator')

@@ -65,13 +65,13 @@ BEGIN
     SET state = 'returned', decided_by = 'operator', reason = 'The operator took the payment back.',
       decided_at = at
     FROM changed c WHERE x.id = c.exception_id AND x.state = 'open'
-  ), events AS (
-    INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT c.merchant_id, 'payment_reversed', jsonb_strip_nulls(jsonb_build_object(
+  ), events AS MATERIALIZED (
+    SELECT append_events(array_agg((c.merchant_id, 'payment_reversed', jsonb_strip_nulls(jsonb_build_object(
       'transaction_id', c.id, 'reference', c.reference, 'amount', c.taken + c.remaining, 'currency', 'XOF',
       'payment_method', c.payment_method, 'customer_phone', c.customer_phone, 'status', c.status,
-      'previous_status', c.was, 'late', c.late, 'shortfall', nullif(c.remaining, 0))), at
-    FROM changed c ORDER BY c.merchant_id, c.id
+      'previous_status', c.was, 'late', c.late, 'shortfall', nullif(c.remaining, 0))))::new_event
+      ORDER BY c.id), at)
+    FROM changed c
   ), answered AS (
     UPDATE operator_request r SET next_check_at = NULL, evidence = coalesce(c.evidence, r.evidence)
     FROM changed c
@@ -82,6 +82,7 @@ BEGIN
   FROM item i
   JOIN transaction t ON t.id = ANY (transaction_ids) AND t.id = i.id
   LEFT JOIN changed c ON c.id = i.id
+  CROSS JOIN events
   ORDER BY i.ordinal;
 END $$;
 

@@ -2,11 +2,11 @@ import { mine } from '../../identity/actor.ts'
 import { isTransactionEvent, type LogEvent, type TransactionEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
-import { PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
-import { Failure } from '../../graphql/failure.ts'
+import { Currency, PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
+import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf, failureReasons } from '../../operators/failure-reasons.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
-import { countedConnectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { readId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
 import { checkPayment, paymentState, paymentWords } from './check.ts'
@@ -54,18 +54,14 @@ const PaymentState = wordEnum(
   'The state of a payment, as a payer may know it.',
 )
 export const Transaction = builder.prismaNode('Transaction', {
+  select: { id: true },
   id: { field: 'id' },
   findUnique: (id, ctx) => ({ merchantId_id: { ...mine(ctx), id: readId('Transaction', id) } }),
   nullable: true,
   scope: ['balance'],
   description: 'A transaction: a collection, a deposit, a refund or a balance check.',
   fields: (t) => ({
-    databaseId: t.field({
-      type: 'SafeInt',
-      resolve: ({ id }) => id,
-      select: { id: true },
-      description: 'The id of the transaction in REST.',
-    }),
+    databaseId: t.expose('id', { type: 'SafeInt', description: 'The id of the transaction in REST.' }),
     transactionType: t.expose('transactionType', {
       type: TransactionType,
       description: 'The type of the transaction.',
@@ -85,7 +81,8 @@ export const Transaction = builder.prismaNode('Transaction', {
         'Amount that was paid, in whole XOF; null until it is paid. It may differ from the ' +
         'requested amount.',
     }),
-    currency: t.string({
+    currency: t.field({
+      type: Currency,
       description: 'The currency of the amounts: always `XOF`.',
       resolve: () => currency,
     }),
@@ -113,7 +110,10 @@ export const Transaction = builder.prismaNode('Transaction', {
       nullable: true,
       description: "The operator's transaction number, as on the customer's receipt; null until it is known.",
     }),
-    failureReason: t.exposeString('failureReason', {
+    failureReason: t.field({
+      type: FailureReasonEnum,
+      select: { failureReason: true },
+      resolve: ({ failureReason }) => failureOf(failureReason),
       nullable: true,
       description: 'The code of the failure, for example `PAYER_NOT_FOUND`; null when it did not fail.',
     }),
@@ -177,17 +177,19 @@ export const Transaction = builder.prismaNode('Transaction', {
 const TransactionFilter = inputOf('TransactionFilter', transactionFilterInput, {
   description: 'Selects transactions of a list. A transaction must match all fields that are given.',
   fields: {
+    amountMax: 'Only transactions of at most this amount, in whole XOF.',
+    amountMin: 'Only transactions of at least this amount, in whole XOF.',
     createdFrom: 'Only transactions created at or after this moment.',
     createdTo: 'Only transactions created at or before this moment.',
     customerPhone: "Only transactions with this customer's mobile number, for example +223 70 00 00 00.",
-    paymentMethod: 'Only transactions at this operator.',
+    paymentMethod: 'Only transactions at one of these operators.',
     reference: 'Only the transaction with this reference.',
-    status: 'Only transactions with this status.',
-    transactionType: 'Only transactions of this type.',
+    status: 'Only transactions with one of these statuses.',
+    transactionType: 'Only transactions of one of these types.',
   },
 })
 
-const Transactions = countedConnectionType(Transaction, 'Transaction', 'A page of transactions.')
+const Transactions = connectionType(Transaction, 'Transaction', 'A page of transactions.')
 
 builder.queryFields((t) => ({
   transaction: t.prismaField({
@@ -196,19 +198,20 @@ builder.queryFields((t) => ({
     scope: ['balance'],
     description: 'One transaction, by its id or its reference; null when it does not exist.',
     args: {
-      databaseId: t.arg({ type: 'SafeInt', description: 'The id of the transaction in REST.' }),
+      id: t.arg.id({ description: 'The transaction: its global id, or its id in REST.' }),
+      databaseId: t.arg({ type: 'SafeInt', description: 'The id of the transaction in REST, as a number.' }),
       reference: t.arg.string({
-        description: 'The reference of the transaction. Give either the id or the reference.',
+        description: 'The reference of the transaction. Give exactly one of the three arguments.',
       }),
     },
-    resolve: (query, _root, { databaseId, reference }, ctx) => {
-      if ((databaseId == null) === (reference == null)) {
+    resolve: (query, _root, { id, databaseId, reference }, ctx) => {
+      if ([id, databaseId, reference].filter((given) => given != null).length !== 1) {
         throw invalidInput([
-          { field: 'databaseId', message: 'must be given if `reference` is not, and left out if it is' },
+          { field: 'id', message: 'must be given, or `databaseId`, or `reference`: exactly one of them' },
         ])
       }
-      const where =
-        databaseId == null ? transactionsWhere(ctx, { reference }) : { id: databaseId, ...mine(ctx) }
+      const rowId = id == null ? databaseId : readId('Transaction', id)
+      const where = rowId == null ? transactionsWhere(ctx, { reference }) : { id: rowId, ...mine(ctx) }
       return ctx.database.prisma.transaction.findFirst({ ...query, where })
     },
   }),
@@ -300,10 +303,11 @@ const TransactionChange = builder.objectRef<LogEvent<TransactionEventData>>('Tra
         'True when the payment arrived after the transaction had failed, expired or been cancelled.',
       resolve: ({ data }) => data.late === true,
     }),
-    failureReason: t.string({
+    failureReason: t.field({
+      type: FailureReasonEnum,
       nullable: true,
       description: 'The code of the failure; null when it did not fail.',
-      resolve: ({ data }) => data.failure_reason ?? null,
+      resolve: ({ data }) => failureOf(data.failure_reason ?? null),
     }),
     transaction: t.prismaField({
       type: Transaction,

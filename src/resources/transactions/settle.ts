@@ -32,9 +32,7 @@ export async function settleTransaction(
   outcome: RequestOutcome,
 ): Promise<Settlement> {
   const settlement = await services.batches.run(settling, { transactionId, outcome })
-  if (settlement.moved) {
-    services.sequencer.notify()
-  } else if (settlement.status !== outcome.status) {
+  if (!settlement.moved && settlement.status !== outcome.status) {
     // Another outcome came first in the same SQL call. The status that it set may still allow this outcome.
     if (settlement.tied && transactionStates.canMove(settlement.status, outcome.status)) {
       return settleTransaction(services, transactionId, outcome)

@@ -26,6 +26,7 @@ DECLARE
   ids bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(transaction_ids)]);
   reserved bigint[] := ids;
   settled bigint[] := ids;
+  events new_event[];
 BEGIN
   SELECT array_agg(t.id), array_agg(t.status), array_agg(t.reserved),
     coalesce(array_agg(t.refund_of_id) FILTER (WHERE t.refund_of_id IS NOT NULL), '{}'), max(t.now)
@@ -76,24 +77,23 @@ BEGIN
     SELECT c.merchant_id, 'transaction:' || c.id, side.step, 'reserved', side.account, side.amount, at
     FROM changed c CROSS JOIN LATERAL reservation_end(c.payment_method, c.reserved, c.settled_amount) AS side
     ORDER BY c.merchant_id, c.id
-  ), events AS (
-    INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT c.merchant_id, CASE c.status WHEN 'success' THEN 'deposit_completed' ELSE 'deposit_failed' END,
-      deposit_event_data(c.self, 'processing', NULL), at FROM changed c ORDER BY c.merchant_id, c.id
+  ), answered AS (
+    UPDATE operator_request r
+    SET state = request_end(c.status = 'success', c.evidence_source),
+      next_check_at = check_after_end(
+        c.status = 'success', r.next_check_at, r.handle->>'claimed', at, c.watch_ms),
+      evidence = coalesce(c.evidence, r.evidence)
+    FROM changed c WHERE r.transaction_id = ANY (ids) AND r.transaction_id = c.id AND r.kind = 'disburse'
   )
-  UPDATE operator_request r
-  SET state = request_end(c.status = 'success', c.evidence_source),
-    next_check_at = check_after_end(
-      c.status = 'success', r.next_check_at, r.handle->>'claimed', at, c.watch_ms),
-    evidence = coalesce(c.evidence, r.evidence)
-  FROM changed c WHERE r.transaction_id = ANY (ids) AND r.transaction_id = c.id AND r.kind = 'disburse';
+  SELECT array_agg((c.merchant_id, CASE c.status WHEN 'success' THEN 'deposit_completed' ELSE 'deposit_failed'
+    END, deposit_event_data(c.self, 'processing', NULL))::new_event ORDER BY c.id) INTO events FROM changed c;
   FOR item IN 1 .. cardinality(transaction_ids) LOOP
     ordinal := item;
     moved := ids[item] IS NOT NULL;
     status := statuses[array_position(known, transaction_ids[item])];
     RETURN NEXT;
   END LOOP;
-  IF originals <> '{}' THEN PERFORM end_refunded(originals, at); END IF;
+  PERFORM append_events(events || CASE WHEN originals <> '{}' THEN reverse_refunded(originals) END, at);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION settle_deposits FROM PUBLIC;

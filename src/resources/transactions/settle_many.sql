@@ -11,19 +11,19 @@ CREATE OR REPLACE FUNCTION settle_many(
   transaction_ids bigint[], to_statuses transaction_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], late_check_ms bigint,
   reversal_check_ms bigint[] DEFAULT NULL, attempts smallint[] DEFAULT NULL
-) RETURNS TABLE (
-  ordinal int, transaction_id bigint, moved boolean, from_status transaction_status,
-  status transaction_status, late boolean
-) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+) RETURNS TABLE (ordinal int, transaction_id bigint, moved boolean, from_status transaction_status,
+  status transaction_status, late boolean) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
 SET enable_nestloop = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   at timestamptz := service_now();
   -- Collections with an outcome that is true of one send only.
   fenced bigint[] := ARRAY(SELECT i.id FROM unnest(transaction_ids, attempts) AS i (id, attempt)
     WHERE i.attempt IS NOT NULL);
+  event new_event[];
+  events new_event[];
 BEGIN
   PERFORM lock_collections(transaction_ids, fenced);
-  RETURN QUERY
+  FOR ordinal, transaction_id, moved, from_status, status, late, event IN
   WITH item AS MATERIALIZED (
     SELECT i.*, i.ordinality::int AS ordinal, i.attempt IS NOT NULL AND NOT EXISTS (
         SELECT FROM operator_request r
@@ -71,12 +71,6 @@ BEGIN
       created_at)
     SELECT c.merchant_id, c.id, c.amount, c.amount + c.excess, c.settled_at
     FROM changed c WHERE c.status = 'success' AND c.excess > 0 ORDER BY c.merchant_id, c.id
-  ), events AS (
-    INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT c.merchant_id,
-      CASE c.status WHEN 'success' THEN 'payment_received' ELSE 'payment_' || c.status::text END,
-      payment_event_data(c.self, c.was, c.excess), c.settled_at
-    FROM changed c ORDER BY c.merchant_id, c.id
   ), answered AS (
     UPDATE operator_request r
     SET state = CASE c.status WHEN 'expired' THEN r.state WHEN 'cancelled' THEN 'closed'
@@ -92,8 +86,14 @@ BEGIN
       AND r.merchant_id = c.merchant_id AND r.kind = 'collect'
   )
   SELECT i.ordinal, i.id, c.id IS NOT NULL AND c.ordinal = i.ordinal, h.status, coalesce(c.status, h.status),
-    coalesce(c.late, h.late)
-  FROM item i JOIN locked h ON h.id = i.id LEFT JOIN changed c ON c.id = i.id ORDER BY i.ordinal;
+    coalesce(c.late, h.late), CASE WHEN c.ordinal = i.ordinal THEN ARRAY[(c.merchant_id, CASE c.status
+      WHEN 'success' THEN 'payment_received' ELSE 'payment_' || c.status::text END,
+      payment_event_data(c.self, c.was, c.excess))::new_event] END
+  FROM item i JOIN locked h ON h.id = i.id LEFT JOIN changed c ON c.id = i.id ORDER BY i.ordinal LOOP
+    events := events || event;
+    RETURN NEXT;
+  END LOOP;
+  PERFORM append_events(events || link_use_events(events), at);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION settle_many FROM PUBLIC;

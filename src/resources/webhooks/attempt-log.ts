@@ -131,7 +131,6 @@ async function writeAttempts(
   })
   if (row?.isDisabled) {
     services.log.warn({ endpointId }, 'webhook endpoint disabled after too many failures in a row')
-    services.sequencer.notify()
   }
   return { isActive: row?.isActive ?? false, failureCount: row?.failureCount ?? 0 }
 }

@@ -12,6 +12,8 @@ BEGIN
   FROM webhook_endpoint e
   WHERE e.id = endpoint AND e.merchant_id = merchant AND e.removed_at IS NULL FOR NO KEY UPDATE;
   IF NOT FOUND THEN RETURN false; END IF;
+  -- The events until now are delivered by the names until now.
+  WHILE names IS NOT NULL AND make_endpoint_deliveries(ARRAY[endpoint], 1000) LOOP END LOOP;
   UPDATE webhook_endpoint e
   SET url = coalesce(address, e.url), events = coalesce(names, e.events),
     is_active = coalesce(active, e.is_active), failure_count = CASE WHEN is_anew THEN 0

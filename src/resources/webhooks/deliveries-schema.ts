@@ -1,8 +1,11 @@
 import { mine } from '../../identity/actor.ts'
+import { type Context, loader } from '../../context.ts'
+import { type EventType as EventName, events } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { connectionType } from '../../graphql/connection.ts'
-import { stateEnum } from '../../graphql/enums.ts'
+import { stateEnum, wordEnum } from '../../graphql/enums.ts'
 import { readId } from '../../shared/ids.ts'
+import type { SendError } from '../../shared/sender.ts'
 import { webhooksWhere } from './find.ts'
 import { deliveryStates } from './states.ts'
 
@@ -20,6 +23,33 @@ export const DeliveryStatus = stateEnum(
   },
 )
 
+const WebhookEventType = wordEnum<EventName | 'test'>(
+  'WebhookEventType',
+  {
+    ...(Object.fromEntries(Object.entries(events).map(([type, { tells }]) => [type, tells])) as Record<
+      EventName,
+      string
+    >),
+    test: 'A sample, which `sendTestEvent` sends.',
+  },
+  'The type of an event that a webhook receives.',
+)
+const DeliveryError = wordEnum<SendError>(
+  'WebhookAttemptError',
+  {
+    aborted:
+      'The service stopped waiting, for example because it was ending. This says nothing of the receiver.',
+    address_refused: 'The address is not on the public internet, so that nothing was sent.',
+    connect: 'The connection could not be opened.',
+    dns: 'The name of the receiver has no address.',
+    malformed: 'The answer was no valid HTTP.',
+    reset: 'The receiver closed the connection before it answered.',
+    timeout: 'The receiver did not answer in time.',
+    tls: 'The encrypted connection could not be set up, for example because of an expired certificate.',
+  },
+  'The reason why no answer came to a webhook.',
+)
+
 builder.prismaObject('WebhookAttempt', {
   scope: ['webhooks'],
   description: 'One attempt to deliver an event, and its result.',
@@ -31,11 +61,11 @@ builder.prismaObject('WebhookAttempt', {
       nullable: true,
       description: 'The HTTP status of the answer; null when no answer came.',
     }),
-    error: t.exposeString('error', {
+    error: t.field({
+      type: DeliveryError,
+      resolve: ({ error }) => error as SendError | null,
       nullable: true,
-      description:
-        'The reason why no answer came: timeout, dns, address_refused, connect, tls, reset or ' +
-        'malformed. Null when an answer came.',
+      description: 'The reason why no answer came; null when an answer came.',
     }),
     durationMs: t.exposeInt('durationMs', { description: 'Duration of the attempt, in milliseconds.' }),
     answer: t.exposeString('answer', { description: "The first 2 KiB of the receiver's answer." }),
@@ -58,8 +88,10 @@ export const Delivery = builder.prismaNode('WebhookDelivery', {
   description: 'The delivery of one event to one endpoint.',
   fields: (t) => ({
     databaseId: t.field({ type: 'SafeInt', description: 'The id of the delivery.', resolve: ({ id }) => id }),
-    type: t.exposeString('type', {
-      description: 'The type of the event, as the receiver sees it; `test` for a sample.',
+    type: t.field({
+      type: WebhookEventType,
+      resolve: ({ type }) => type as EventName | 'test',
+      description: 'The type of the event, which the receiver sees in small letters; TEST for a sample.',
     }),
     sequence: t.field({
       type: 'SafeInt',
@@ -98,5 +130,30 @@ export const Delivery = builder.prismaNode('WebhookDelivery', {
     }),
   }),
 })
+
+/**
+ * Counts the deliveries to an endpoint. If one operation counts those of several endpoints, one statement
+ * counts all.
+ */
+export function countDeliveries(
+  ctx: Context,
+  endpointId: number,
+  status: readonly (typeof deliveryStates.statuses)[number][] | null,
+): Promise<number> {
+  const read = async (endpointIds: readonly number[]) => {
+    const rows = await ctx.database.prisma.webhookDelivery.groupBy({
+      by: 'endpointId',
+      where: {
+        ...mine(ctx),
+        endpointId: { in: [...endpointIds] },
+        ...(status && { status: { in: [...status] } }),
+      },
+      _count: true,
+    })
+    const counts = new Map(rows.map(({ endpointId: id, _count: n }) => [id, n]))
+    return endpointIds.map((id) => counts.get(id) ?? 0)
+  }
+  return loader(ctx, `deliveries of endpoints ${status?.join()}`, read).load(endpointId)
+}
 
 export const Deliveries = connectionType(Delivery, 'WebhookDelivery', 'A page of deliveries.')

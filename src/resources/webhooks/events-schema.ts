@@ -1,7 +1,7 @@
 import { mine } from '../../identity/actor.ts'
 import type { EventType as EventName } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
-import { connectionType } from '../../graphql/connection.ts'
+import { connectionType, lazyConnection } from '../../graphql/connection.ts'
 import { EventType } from '../../graphql/enums.ts'
 import { followLog } from '../../graphql/log-changes.ts'
 import { invariant } from '../../shared/invariant.ts'
@@ -54,23 +54,25 @@ builder.queryField('events', (t) =>
     nullable: true,
     scope: ['webhooks'],
     description:
-      "The merchant's event log, oldest first. Read on after the last event that you have, " +
-      'and you miss none.',
+      "The merchant's event log, oldest first. The cursor of an event is its `sequence`: read on " +
+      'after the last event that you have, and you miss none.',
     args: {
-      first: t.arg.int({ description: 'Page size, 1 to 100. Default: 20.' }),
-      after: t.arg.string({ description: `${afterWords} Default: the start of the log.` }),
+      ...t.arg.connectionArgs(),
     },
-    resolve: async (_root, args, ctx) => {
+    resolve: (_root, args, ctx) => {
       const page = readPage(args)
       const { merchantId } = mine(ctx)
-      const { after } = await ctx.feed.start(merchantId, page.after ?? 0n)
-      const rows = await ctx.database.prisma.event.findMany({
-        where: { merchantId, position: { gt: after } },
-        orderBy: { position: 'asc' },
-        take: page.take,
-      })
-      const edges = rows.map((node) => ({ cursor: String(numbered(node.position)), node }))
-      return connect({ ...page, after: after > 0n ? after : null }, edges)
+      const read = async () => {
+        const { after } = await ctx.feed.start(merchantId, page.after ?? 0n)
+        const rows = await ctx.database.prisma.event.findMany({
+          where: { merchantId, position: { gt: after, ...(page.before !== null && { lt: page.before }) } },
+          orderBy: { position: page.isBackward ? 'desc' : 'asc' },
+          take: page.take,
+        })
+        const edges = rows.map((node) => ({ cursor: String(numbered(node.position)), node }))
+        return connect({ ...page, after: after > 0n ? after : null }, edges)
+      }
+      return lazyConnection(read, () => ctx.feed.count(merchantId))
     },
   }),
 )

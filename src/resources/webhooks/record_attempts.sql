@@ -76,11 +76,10 @@ BEGIN
     due_at = CASE WHEN w.is_active AND failed < disable_after THEN w.due_at END
   WHERE w.id = endpoint;
   IF endpoint_row.is_active AND failed >= disable_after THEN
-    INSERT INTO event (merchant_id, type, data, created_at)
-    SELECT endpoint_row.merchant_id, 'security_alert', jsonb_build_object(
+    PERFORM append_events(ARRAY[(endpoint_row.merchant_id, 'security_alert', jsonb_build_object(
       'kind', 'webhook_disabled', 'webhook_id', endpoint, 'url', endpoint_row.url, 'message', format(
         'Webhook %s was disabled: %s attempts in a row failed. Enable it to receive the events that wait.',
-          endpoint, failed)), moment;
+          endpoint, failed)))::new_event], moment);
   ELSIF endpoint_row.failure_count >= 5 AND succeeded_at IS NOT NULL THEN
     UPDATE webhook_delivery d SET next_attempt_at = NULL
     WHERE d.id = ANY (ARRAY(

@@ -21,8 +21,9 @@ BEGIN
       RETURN;
     END IF;
     RETURN QUERY INSERT INTO webhook_endpoint AS e
-        (id, merchant_id, slot, url, events, secret_encrypted, made_for, created_at, updated_at)
-      VALUES (endpoint, merchant, free, address, names, encrypted, operation_id, at, at)
+        (id, merchant_id, slot, url, events, secret_encrypted, made_for, delivered_to, created_at, updated_at)
+      VALUES (endpoint, merchant, free, address, names, encrypted, operation_id, coalesce((
+        SELECT h.position FROM event_log_position h WHERE h.merchant_id = merchant), 0), at, at)
       ON CONFLICT DO NOTHING RETURNING e.id, e.secret_encrypted;
     IF FOUND THEN RETURN; END IF;
     -- The endpoint of this operation was removed since: the repetition does not make a new one.

@@ -6,16 +6,16 @@ import { inputOf } from '../../graphql/input.ts'
 import { EventType } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import {
-  countedConnectionType,
+  connectionType,
   newestFirst,
   nodesOf,
   relatedConnection,
   relatedPage,
   offsetWords,
 } from '../../graphql/connection.ts'
-import { readSmallId } from '../../shared/ids.ts'
+import { globalId, readSmallId } from '../../shared/ids.ts'
 import { limits } from '../../shared/limits.ts'
-import { Deliveries, Delivery, DeliveryStatus } from './deliveries-schema.ts'
+import { countDeliveries, Deliveries, Delivery, DeliveryStatus } from './deliveries-schema.ts'
 import { webhooksWhere } from './find.ts'
 import { registerWebhook, type WebhookWithSecret, registerWebhookInput } from './register.ts'
 import { removeWebhook } from './remove.ts'
@@ -91,19 +91,23 @@ const Webhook = builder.prismaNode('WebhookEndpoint', {
       type: Deliveries,
       description: 'Deliveries to this endpoint, sent and waiting ones, newest first.',
       args: {
-        first: t.arg.int({ description: 'Page size, 1 to 100. Default: 20.' }),
-        after: t.arg.string({ description: 'The cursor of the last delivery that you have.' }),
-        status: t.arg({ type: DeliveryStatus, description: 'Only deliveries with this status.' }),
+        ...t.arg.connectionArgs(),
+        status: t.arg({ type: [DeliveryStatus], description: 'Only deliveries with one of these statuses.' }),
       },
       select: ({ status, ...args }, _ctx, nested) => ({
-        deliveries: nested(relatedPage(args, { ...(status && { status }) }), nodesOf('WebhookDelivery')),
+        id: true,
+        deliveries: nested(
+          relatedPage(args, { ...(status && { status: { in: status } }) }),
+          nodesOf('WebhookDelivery'),
+        ),
       }),
-      resolve: ({ deliveries }, args) => relatedConnection(args, deliveries),
+      resolve: ({ id, deliveries }, args, ctx) =>
+        relatedConnection(args, deliveries, () => countDeliveries(ctx, id, args.status ?? null)),
     }),
   }),
 })
 
-const Webhooks = countedConnectionType(Webhook, 'Webhook', 'A page of webhook endpoints.')
+const Webhooks = connectionType(Webhook, 'Webhook', 'A page of webhook endpoints.')
 
 builder.queryFields((t) => ({
   webhook: t.prismaField({
@@ -163,6 +167,10 @@ const WithSecret = builder.objectRef<WebhookWithSecret>('WebhookSecret').impleme
 const Removed = builder.objectRef<{ id: number }>('RemovedWebhook').implement({
   description: 'A webhook endpoint that was removed.',
   fields: (t) => ({
+    id: t.id({
+      description: 'The former global id of the endpoint.',
+      resolve: ({ id }) => globalId('Webhook', id),
+    }),
     databaseId: t.expose('id', { type: 'SafeInt', description: 'The former id of the endpoint in REST.' }),
   }),
 })

@@ -45,8 +45,10 @@ const beside = [
    SELECT merchant_id, 'api_key:1', 'collect', 'transaction:' || id, 'rest', true,
      jsonb_build_object('amount', amount, 'reference', reference), created_at
    FROM transaction ORDER BY id`,
-  `INSERT INTO transaction_count_change (merchant_id, bucket, transaction_type, payment_method, status, n)
-   SELECT merchant_id, id / 1024, transaction_type, payment_method, status, count(*)
-   FROM transaction GROUP BY 1, 2, 3, 4, 5`,
+  `INSERT INTO transaction_count_change (merchant_id, bucket, transaction_type, payment_method, status, hour,
+     n, amount, settled_amount)
+   SELECT merchant_id, id / 1024, transaction_type, payment_method, status,
+     date_trunc('hour', created_at, 'UTC'), count(*), sum(amount), coalesce(sum(settled_amount), 0)
+   FROM transaction GROUP BY 1, 2, 3, 4, 5, 6`,
   'SELECT compact_transaction_counts(2147483647)',
 ]

@@ -61,8 +61,7 @@ async function writeEvent(merchantId: number): Promise<number> {
   const began = Number(process.hrtime.bigint())
   await owner.query({
     name: 'event',
-    text: `INSERT INTO event (merchant_id, type, data, created_at)
-           VALUES ($1, 'payment_received', $2, now())`,
+    text: `SELECT append_events(ARRAY[($1::int, 'payment_received', $2::jsonb)::new_event], now())`,
     values: [
       merchantId,
       {
@@ -77,7 +76,7 @@ async function writeEvent(merchantId: number): Promise<number> {
       },
     ],
   })
-  services.sequencer.notify()
+  services.announcer.announce(merchantId)
   return began
 }
 

@@ -9,6 +9,12 @@ const number = 'counts rows of the caller'
 
 export const auditLogRows: Readonly<Record<string, OwnedRow>> = {
   'Query.auditLog(first)': { harmless: number },
+  'Query.auditLog(last)': { harmless: number },
+  'Query.auditLog(before)': {
+    attack: graphql(`query ($c: String) { auditLog(last: 50, before: $c) ${page} }`, ({ auditCursor }) => ({
+      c: auditCursor,
+    })),
+  },
   'Query.auditLog(after)': {
     attack: graphql(`query ($c: String) { auditLog(first: 50, after: $c) ${page} }`, ({ auditCursor }) => ({
       c: auditCursor,

@@ -67,6 +67,12 @@ export const batchRows: Readonly<Record<string, OwnedRow>> = {
   'Batch.recipients(first)': { harmless: number },
   'Batch.recipients(last)': { harmless: number },
   'Batch.recipients(offset)': { harmless: number },
+  'Query.batches(filter.createdBy)': {
+    attack: graphql(
+      'query ($m: String) { batches(filter: { createdBy: $m }) { totalCount nodes { databaseId title } } }',
+      ({ keyId }) => ({ m: `api_key:${keyId}` }),
+    ),
+  },
   'Batch.recipients(filter.account)': {
     attack: graphql(recipients('filter: { account: $c }'), ({ phone }) => ({ c: phone })),
   },

@@ -129,6 +129,9 @@ export const matrix: Readonly<Record<string, OwnedRow>> = {
       ({ node }) => ({ id: node }),
     ),
   },
+  'Query.transaction(id)': {
+    attack: graphql(`query ($id: ID) { transaction(id: $id) ${record} }`, ({ node }) => ({ id: node })),
+  },
   'Query.transaction(databaseId)': {
     attack: graphql(`query ($id: SafeInt) { transaction(databaseId: $id) ${record} }`, ({ id }) => ({
       id: Number(id),
@@ -188,7 +191,6 @@ export const matrix: Readonly<Record<string, OwnedRow>> = {
     isWrite: true,
     attack: ({ phone }) => collected({ customerPhone: phone }),
   },
-  'Mutation.collectPayment(input.currency)': { harmless: 'is XOF' },
   'Mutation.collectPayment(input.customerEmail)': { harmless: harmlessText },
   'Mutation.collectPayment(input.description)': { harmless: harmlessText },
   'Mutation.collectPayment(input.returnUrl)': { harmless: harmlessText },
@@ -209,7 +211,6 @@ export const matrix: Readonly<Record<string, OwnedRow>> = {
   },
   'POST /pay input.reference': { isWrite: true, attack: ({ reference }) => pay({ reference }) },
   'POST /pay input.customerPhone': { isWrite: true, attack: ({ phone }) => pay({ customer_phone: phone }) },
-  'POST /pay input.currency': { harmless: 'is XOF' },
   'POST /pay input.customerEmail': { harmless: harmlessText },
   'POST /pay input.description': { harmless: harmlessText },
   'POST /pay input.returnUrl': { harmless: harmlessText },

@@ -32,7 +32,6 @@ export const moneyOutRows: Readonly<Record<string, OwnedRow>> = {
     isWrite: true,
     attack: ({ phone }) => sent({ customerPhone: phone }),
   },
-  'Mutation.deposit(input.currency)': { harmless: 'is XOF' },
   'Mutation.deposit(input.description)': { harmless: harmlessText },
   'Mutation.refundTransaction(id)': { attack: ({ node }) => refunded({ id: node }) },
   'Mutation.refundTransaction(reference)': {
@@ -52,6 +51,5 @@ export const moneyOutRows: Readonly<Record<string, OwnedRow>> = {
     isWrite: true,
     attack: ({ phone }) => sentByRest({ customer_phone: phone }),
   },
-  'POST /deposit input.currency': { harmless: 'is XOF' },
   'POST /deposit input.description': { harmless: harmlessText },
 }

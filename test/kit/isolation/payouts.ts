@@ -74,6 +74,11 @@ export const payoutRows: Readonly<Record<string, OwnedRow>> = {
       ({ payoutReference }) => ({ r: payoutReference }),
     ),
   },
+  'Query.payouts(filter.createdBy)': {
+    attack: graphql(`query ($m: String) { payouts(filter: { createdBy: $m }) ${list} }`, ({ keyId }) => ({
+      m: `api_key:${keyId}`,
+    })),
+  },
   'Query.payouts(filter.beneficiaryId)': {
     attack: graphql(
       `query ($b: ID) { payouts(filter: { beneficiaryId: $b }) ${list} }`,
@@ -92,7 +97,6 @@ export const payoutRows: Readonly<Record<string, OwnedRow>> = {
     attack: ({ beneficiaryId }) => created({ beneficiaryId }),
   },
   'Mutation.createPayout(input.destinationAccount)': { harmless: unsupported },
-  'Mutation.createPayout(input.currency)': { harmless: 'is XOF' },
   'Mutation.cancelPayout(id)': { attack: ({ payoutId }) => cancelled(payoutId) },
   'Subscription.payoutChanged(after)': { attack: ({ sequence }) => followed(sequence) },
 
@@ -128,11 +132,13 @@ export const payoutRows: Readonly<Record<string, OwnedRow>> = {
     attack: ({ beneficiaryId }) => posted({ beneficiary_id: beneficiaryId }),
   },
   'POST /payouts input.destinationAccount': { harmless: unsupported },
-  'POST /payouts input.currency': { harmless: 'is XOF' },
   'GET /payouts limit': { harmless: number },
   'GET /payouts offset': { harmless: number },
   'GET /payouts filter.reference': {
     attack: get(({ payoutReference }) => `/payouts?reference=${payoutReference}`),
+  },
+  'GET /payouts filter.createdBy': {
+    attack: get(({ keyId }) => `/payouts?created_by=api_key:${keyId}`),
   },
   'GET /payouts filter.beneficiaryId': {
     attack: get(({ beneficiaryId }) => `/payouts?beneficiary_id=${beneficiaryId}`),

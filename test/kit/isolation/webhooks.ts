@@ -67,6 +67,14 @@ export const webhookRows: Readonly<Record<string, OwnedRow>> = {
   'Query.webhooks(last)': { harmless: number },
   'Query.webhooks(offset)': { harmless: number },
   'Webhook.deliveries(first)': { harmless: number },
+  'Webhook.deliveries(last)': { harmless: number },
+  'Webhook.deliveries(before)': {
+    attack: graphql(
+      `query ($c: String) {
+        webhooks { nodes { deliveries(last: 50, before: $c) { nodes { databaseId } } } } }`,
+      ({ deliveryId }) => ({ c: deliveryId }),
+    ),
+  },
   'Webhook.deliveries(after)': {
     attack: graphql(
       `query ($c: String) {
@@ -75,6 +83,13 @@ export const webhookRows: Readonly<Record<string, OwnedRow>> = {
     ),
   },
   'Query.events(first)': { harmless: number },
+  'Query.events(last)': { harmless: number },
+  'Query.events(before)': {
+    attack: graphql(
+      `query ($before: String) { events(last: 50, before: $before) { nodes { id sequence data } } }`,
+      ({ sequence }) => ({ before: sequence }),
+    ),
+  },
   'Query.events(after)': { attack: graphql(events, ({ sequence }) => ({ after: sequence })) },
   'Subscription.events(after)': { attack: ({ sequence }) => followed(sequence) },
   'Mutation.registerWebhook(input.url)': {

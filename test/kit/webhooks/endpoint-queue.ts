@@ -90,12 +90,13 @@ export async function happen(
   type = 'payment_received',
 ): Promise<void> {
   await owner.query(
-    `INSERT INTO event (merchant_id, type, data, created_at)
-     SELECT $1, $3, jsonb_build_object('transaction_id', n, 'amount', 5000), service_now()
+    `SELECT append_events(array_agg(
+       ($1, $3, jsonb_build_object('transaction_id', n, 'amount', 5000))::new_event ORDER BY n),
+       service_now())
      FROM generate_series(1, $2) AS n`,
     [merchantId, count, type],
   )
-  await owner.query('SELECT sequence_events(100000)')
+  await owner.query('SELECT announce_events($1, 100000)', [[merchantId]])
 }
 
 /** Reads the state of an endpoint, and its deliveries by status. */

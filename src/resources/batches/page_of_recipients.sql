@@ -1,23 +1,23 @@
 -- Returns a page of the recipients of a batch between two ids, newest first; oldest first if `back` is true.
 -- Because sorting and bitmap scans are off, the planner reads the index on (batch_id, id) in its order.
-CREATE OR REPLACE FUNCTION recipients_page(
-  merchant int, batch int, status recipient_status, method provider, account text, name text, above bigint,
-  below bigint, back boolean, take int, skip int
+CREATE OR REPLACE FUNCTION page_of_recipients(
+  merchant int, batch int, statuses recipient_status[], methods provider[], account text, name text,
+  amount_min bigint, amount_max bigint, above bigint, below bigint, back boolean, take int, skip int
 ) RETURNS SETOF batch_recipient LANGUAGE plpgsql STABLE SET search_path = public, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_bitmapscan = off SET enable_sort = off AS $$
 BEGIN
   IF back THEN
     RETURN QUERY SELECT r.* FROM batch_recipient r
       WHERE (r.batch_id, r.id) > ($2, above) AND (r.batch_id, r.id) < ($2, below) AND r.merchant_id = $1
-        AND is_meant(r, $3, $4, $5, $6)
+        AND recipient_matches(r, $3, $4, $5, $6, $7, $8)
       ORDER BY r.batch_id, r.id LIMIT take OFFSET skip;
   ELSE
     RETURN QUERY SELECT r.* FROM batch_recipient r
       WHERE (r.batch_id, r.id) > ($2, above) AND (r.batch_id, r.id) < ($2, below) AND r.merchant_id = $1
-        AND is_meant(r, $3, $4, $5, $6)
+        AND recipient_matches(r, $3, $4, $5, $6, $7, $8)
       ORDER BY r.batch_id DESC, r.id DESC LIMIT take OFFSET skip;
   END IF;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION recipients_page FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION recipients_page TO payments_merchant;
+REVOKE EXECUTE ON FUNCTION page_of_recipients FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION page_of_recipients TO payments_merchant;

@@ -1,7 +1,7 @@
--- Returns the same page of the recipients of each of several batches: see recipients_page.
-CREATE OR REPLACE FUNCTION recipients_pages(
-  merchant int, batches int[], state recipient_status, method provider, number text, title text, above bigint,
-  below bigint, back boolean, take int, skip int
+-- Returns the same page of the recipients of each of several batches: see page_of_recipients.
+CREATE OR REPLACE FUNCTION pages_of_recipients(
+  merchant int, batches int[], states recipient_status[], methods provider[], number text, title text,
+  amount_min bigint, amount_max bigint, above bigint, below bigint, back boolean, take int, skip int
 ) RETURNS TABLE (
   id bigint, merchant_id int, batch_id int, name text, account text, amount bigint, payment_method provider,
   status recipient_status, operator_reference text, failure_reason text, failure_message text,
@@ -12,8 +12,9 @@ CREATE OR REPLACE FUNCTION recipients_pages(
     r.operator_reference, r.failure_reason, r.failure_message, r.settled_amount, r.evidence_source, r.sent_at,
     r.settled_at, r.reversed_at
   FROM unnest(batches) AS asked (batch),
-    recipients_page(merchant, asked.batch, state, method, number, title, above, below, back, take, skip) AS r
+    page_of_recipients(merchant, asked.batch, states, methods, number, title, amount_min, amount_max,
+      above, below, back, take, skip) AS r
 $$;
 
-REVOKE EXECUTE ON FUNCTION recipients_pages FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION recipients_pages TO payments_merchant;
+REVOKE EXECUTE ON FUNCTION pages_of_recipients FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION pages_of_recipients TO payments_merchant;

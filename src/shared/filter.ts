@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import { amount, text, time } from './input.ts'
+
+// The parts of which the filters of all lists are made.
+
+/** The most values of one field of a filter. Choice: more than any enum has. */
+const filterValuesMax = 20
+
+/**
+ * Makes the schema of one or several values of a filter. A query string separates them by commas:
+ * `status=failed,expired`.
+ */
+export function someOf<Value extends z.ZodType>(value: Value) {
+  return z
+    .unknown()
+    .transform((given, ctx): z.output<Value>[] => {
+      const values = typeof given === 'string' ? given.split(',') : Array.isArray(given) ? given : [given]
+      if (values.length < 1 || values.length > filterValuesMax)
+        ctx.addIssue({ code: 'custom', message: `must have 1 to ${filterValuesMax} values` })
+      else {
+        const read = z.array(value).safeParse(values)
+        if (read.success) return read.data
+        ctx.addIssue({ code: 'custom', message: read.error.issues[0]?.message ?? 'is not valid' })
+      }
+      return z.NEVER
+    })
+    .meta({ graphql: z.array(value) })
+}
+
+const filterAmount = amount({ min: 0, max: Number.MAX_SAFE_INTEGER })
+
+/** The schema of a bound of an amount, in whole francs; in a query string, digits. */
+const amountBound = z
+  .preprocess(
+    (value) => (typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value),
+    filterAmount,
+  )
+  .meta({ graphql: 'Amount' })
+
+/** The fields of a filter by the moment of creation. */
+export const createdRange = { createdFrom: time.nullish(), createdTo: time.nullish() }
+
+/** The fields of a filter by the amount. */
+export const amountRange = { amountMin: amountBound.nullish(), amountMax: amountBound.nullish() }
+
+/** The author of a payment, as the audit log writes it: `member:7` or `api_key:12`. */
+export const authorFilter = text({ min: 1, max: 100 })
+
+/** Returns Prisma's condition of a range with both bounds included; undefined where it has no bound. */
+export function within<Value extends Date | bigint>(
+  from: Value | null | undefined,
+  to: Value | null | undefined,
+): { gte?: Value; lte?: Value } | undefined {
+  return from == null && to == null
+    ? undefined
+    : { ...(from != null && { gte: from }), ...(to != null && { lte: to }) }
+}
+
+/** Returns Prisma's condition that a column has one of these values; undefined where there are none. */
+export function among<Value>(values: readonly Value[] | null | undefined) {
+  return values ? { in: [...values] } : undefined
+}
+
+/** Removes the conditions that are undefined. */
+export function conditions<Where extends object>(where: Where) {
+  return Object.fromEntries(Object.entries(where).filter(([, value]) => value !== undefined)) as {
+    [Name in keyof Where]: Exclude<Where[Name], undefined>
+  }
+}

@@ -1,0 +1,288 @@
+import { globSync, readFileSync } from 'node:fs'
+import type pg from 'pg'
+import { afterEach, expect, test } from 'vitest'
+import { listen, openDatabase } from '../../src/database/client.ts'
+import { type Feed, openFeed } from '../../src/events/feed.ts'
+import { type Announcer, announcerBounds, startAnnouncer } from '../../src/events/announcer.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+import { makeMerchant } from '../kit/merchants.ts'
+import { useTestDatabase } from '../kit/database.ts'
+import { eventually } from '../kit/eventually.ts'
+import { stopPolls } from '../kit/stop-polls.ts'
+import { useBounds } from '../kit/use-bounds.ts'
+import { fillLog, onOwnBehalf, readPositions, upTo, writeEvents, writeUnnumbered } from '../kit/event-log.ts'
+
+useBounds(announcerBounds, { pollMs: 500 })
+const db = await useTestDatabase()
+const { pool } = db.database
+/** A second process. */
+const other = db.secondProcess()
+const log = createLog('silent')
+const started: { close(): Promise<void> | void }[] = []
+
+afterEach(async () => {
+  for (const each of started.splice(0).toReversed()) await each.close()
+})
+
+/** A process: its announcer, its feed, and the listener that wakes the feed. */
+async function process(on: pg.Pool): Promise<{ announcer: Announcer; feed: Feed }> {
+  const feed = onOwnBehalf(openFeed(on, log))
+  const announcer = startAnnouncer(on, log)
+  const listening = Promise.withResolvers<void>()
+  const listener = listen({
+    connection: db.connection,
+    channels: ['events'],
+    onNotification: (_channel, merchants) => feed.notify(merchants),
+    onConnect: () => listening.resolve(),
+    log: () => {},
+  })
+  started.push(feed, announcer, listener)
+  await listening.promise
+  return { announcer, feed }
+}
+
+async function positions(merchantId: number): Promise<bigint[]> {
+  const { rows } = await pool.query<{ position: bigint }>(
+    'SELECT position FROM event WHERE merchant_id = $1 ORDER BY position',
+    [merchantId],
+  )
+  return rows.map((row) => row.position)
+}
+
+/** Reads 1, 2, 3, ... to `last`; leaves at random moments and comes back with its last cursor. */
+async function restlessReader(feed: Feed, merchantId: number, last: bigint): Promise<bigint[]> {
+  const seen: bigint[] = []
+  let cursor = 0n
+  while (cursor < last) {
+    const stop = new AbortController()
+    const patience = 1 + Math.floor(Math.random() * 30)
+    const timer = setTimeout(() => stop.abort(), Math.random() * 200)
+    let taken = 0
+    for await (const event of feed.subscribe({ merchantId, after: cursor, signal: stop.signal })) {
+      seen.push(event.position)
+      cursor = event.position
+      taken += 1
+      if (taken >= patience || cursor >= last) break
+    }
+    clearTimeout(timer)
+  }
+  return seen
+}
+
+test('12 writers, two processes, leaving readers: 1 to N, none missed, none twice', async () => {
+  const [a, b] = [await process(pool), await process(other.pool)]
+  const merchants = await Promise.all([0, 1, 2].map(() => makeMerchant(pool)))
+  const ids = merchants.map(({ merchantId }) => merchantId)
+  const writers = Array.from({ length: 12 }, (_, n) =>
+    Array.from({ length: 12 }, (_none, step) => ({
+      ids: Array.from({ length: 1 + ((n * 5 + step) % 7) }, (_no, k) => ids[(n + step + k) % 3] ?? 0),
+      holdMs: Math.random() < 0.3 ? Math.random() * 30 : 0,
+    })),
+  )
+  const total = (id: number) =>
+    writers.flat().reduce((sum, step) => sum + step.ids.filter((each) => each === id).length, 0)
+  const wide = openDatabase({ connection: db.connection, poolMax: 12, role: null, log: () => {} })
+  const writing = Promise.all(
+    writers.map(async (steps, n) => {
+      for (const step of steps) {
+        await writeEvents(wide.pool, step.ids, step.holdMs)
+        const { announcer } = n % 2 ? a : b
+        for (const id of step.ids) announcer.announce(id)
+      }
+    }),
+  )
+  const reading = Promise.all(
+    ids.flatMap((id) =>
+      [a.feed, b.feed, a.feed].map(async (feed) => ({
+        id,
+        seen: await restlessReader(feed, id, BigInt(total(id))),
+      })),
+    ),
+  )
+  await writing
+  await wide.close()
+  for (const { id, seen } of await reading) expect(seen).toEqual(upTo(total(id)))
+  for (const id of ids) expect(await positions(id)).toEqual(upTo(total(id)))
+  const lastPositions = await pool.query(
+    'SELECT merchant_id, position FROM event_log_position WHERE merchant_id = ANY ($1)',
+    [ids],
+  )
+  expect(lastPositions.rows.toSorted((x, y) => x.merchant_id - y.merchant_id)).toEqual(
+    ids.toSorted((x, y) => x - y).map((id) => ({ merchant_id: id, position: BigInt(total(id)) })),
+  )
+}, 40_000)
+
+test('a rollback gives a position back; the next event of the merchant waits for the commit', async () => {
+  const [{ merchantId }, another] = [await makeMerchant(pool), await makeMerchant(pool)]
+  const slow = await db.owner.connect()
+  const append = `SELECT append_events(ARRAY[($1, 'payment_pending', $2)::new_event], now())`
+  for (const [end, first] of [
+    ['ROLLBACK', 'second'],
+    ['COMMIT', 'first'],
+  ] as const) {
+    await slow.query('BEGIN')
+    await slow.query(append, [merchantId, { n: 'first' }])
+    const second = db.owner.query(append, [merchantId, { n: 'second' }])
+    await db.untilWaiting()
+    await db.owner.query(append, [another.merchantId, {}])
+    const seen = await positions(merchantId)
+    await slow.query(end)
+    await second
+    const { rows } = await pool.query(
+      `SELECT data->>'n' AS n FROM event WHERE merchant_id = $1 AND position > $2 ORDER BY position`,
+      [merchantId, seen.length],
+    )
+    expect(rows[0]).toEqual({ n: first })
+  }
+  slow.release()
+  expect(await positions(merchantId)).toEqual(upTo(3))
+  expect(await positions(another.merchantId)).toEqual(upTo(2))
+})
+
+test('events of one call have the order of the call, for each merchant', async () => {
+  const ids = (await Promise.all([makeMerchant(pool), makeMerchant(pool)])).map((each) => each.merchantId)
+  await db.owner.query(
+    `SELECT append_events(array_agg((($1::int[])[1 + n % 2], 'payment_pending',
+       jsonb_build_object('n', n))::new_event ORDER BY n), now()) FROM generate_series(1, 300) AS n`,
+    [ids],
+  )
+  const { rows } = await db.owner.query(
+    `SELECT merchant_id AS id, count(*)::int AS n, bool_and(position = nth) AS "isInOrder" FROM (
+       SELECT *, row_number() OVER (PARTITION BY merchant_id ORDER BY (data->>'n')::int) AS nth
+       FROM event WHERE merchant_id = ANY ($1)) AS e GROUP BY 1 ORDER BY 1`,
+    [ids],
+  )
+  expect(rows).toEqual(ids.toSorted((x, y) => x - y).map((id) => ({ id, n: 150, isInOrder: true })))
+})
+
+test('only append_events writes events', () => {
+  const writers = globSync('src/**/*.{sql,ts}').filter((path) =>
+    /INSERT INTO "?event"?\s/.test(readFileSync(path, 'utf8')),
+  )
+  expect(writers).toEqual(['src/events/append_events.sql'])
+})
+
+test('events of the previous release get numbers by any process, in the order of their ids', async () => {
+  const { merchantId } = await makeMerchant(pool)
+  await fillLog(db.owner, merchantId, 3)
+  await writeUnnumbered(db.owner, merchantId, 300)
+  // Several small runs at once: they wait for each other.
+  const counts = await Promise.all(
+    Array.from({ length: 8 }, async (_, n) => {
+      const { rows } = await (n % 2 ? pool : other.pool).query<{ n: number }>(
+        'SELECT sequence_events(50) AS n',
+      )
+      return rows[0]?.n
+    }),
+  )
+  expect(counts.filter((count) => count === 50)).toHaveLength(6)
+  expect(counts.filter((count) => count === 0)).toHaveLength(2)
+  await fillLog(db.owner, merchantId, 1)
+  const { rows } = await db.owner.query(
+    `SELECT count(*)::int AS n, count(*) FILTER (WHERE position <> nth)::int AS wrong FROM (
+       SELECT position, row_number() OVER (ORDER BY id) AS nth FROM event WHERE merchant_id = $1) e`,
+    [merchantId],
+  )
+  expect(rows).toEqual([{ n: 304, wrong: 0 }])
+})
+
+test('a process numbers events without a position at its poll, also more than one run takes', async () => {
+  const { merchantId } = await makeMerchant(pool)
+  await process(pool)
+  await writeUnnumbered(db.owner, merchantId, 2_500)
+  await eventually(async () => expect(await positions(merchantId)).toEqual(upTo(2_500)))
+})
+
+test('a reader gets events that a dead process did not announce at its next poll', async () => {
+  const { merchantId } = await makeMerchant(pool)
+  const { feed } = await process(pool)
+  const reading = readPositions(feed, merchantId, 0n, 2)
+  await writeEvents(db.owner, [merchantId, merchantId])
+  expect(await reading).toEqual([1n, 2n])
+})
+
+test('a process makes the deliveries that a dead process did not make, each once', async () => {
+  const { merchantId } = await makeMerchant(pool)
+  await fillLog(db.owner, merchantId, 2)
+  await db.owner.query(
+    `SELECT register_webhook($1, nextval('webhook_endpoint_id_seq')::int, 'https://shop.example/',
+       '{payment_pending}', '', NULL, 5)`,
+    [merchantId],
+  )
+  await Promise.all([process(pool), process(other.pool)])
+  await writeEvents(db.owner, [merchantId, merchantId])
+  const made = async () => {
+    const { rows } = await db.owner.query<{ position: bigint }>(
+      'SELECT position FROM webhook_delivery WHERE merchant_id = $1 ORDER BY position',
+      [merchantId],
+    )
+    return rows.map((row) => row.position)
+  }
+  await eventually(async () => expect(await made()).toEqual([3n, 4n]))
+  await writeEvents(db.owner, [merchantId])
+  await Promise.all(
+    Array.from({ length: 8 }, (_, n) =>
+      (n % 2 ? pool : other.pool).query('SELECT announce_events($1, 1000)', [[merchantId]]),
+    ),
+  )
+  expect(await made()).toEqual([3n, 4n, 5n])
+})
+
+test('an endpoint that changes its list gets the events until then by its old list', async () => {
+  const { merchantId } = await makeMerchant(pool)
+  const { rows } = await db.owner.query<{ id: number }>(
+    `SELECT id FROM register_webhook($1, nextval('webhook_endpoint_id_seq')::int, 'https://shop.example/',
+       '{payment_pending}', '', NULL, 5)`,
+    [merchantId],
+  )
+  await writeEvents(db.owner, [merchantId])
+  await db.owner.query(`SELECT change_webhook($1, $2, NULL, '{payout_failed}', NULL)`, [
+    merchantId,
+    rows[0]?.id,
+  ])
+  await writeEvents(db.owner, [merchantId])
+  await db.owner.query('SELECT announce_events($1, 1000)', [[merchantId]])
+  const deliveries = await db.owner.query('SELECT position FROM webhook_delivery WHERE merchant_id = $1', [
+    merchantId,
+  ])
+  expect(deliveries.rows).toEqual([{ position: 1n }])
+})
+
+test('a closed announcer announces the events that wait, and no later ones', async () => {
+  stopPolls()
+  const notified: string[] = []
+  const received = await listenTo(notified)
+  const [{ merchantId }, later] = [await makeMerchant(pool), await makeMerchant(pool)]
+  const announcer = startAnnouncer(pool, log)
+  announcer.announce(merchantId)
+  announcer.announce(later.merchantId)
+  await announcer.close()
+  announcer.announce(1)
+  await received(1)
+  await db.owner.query('SELECT pg_sleep(0.05)')
+  expect(notified.join()).toBe(`${merchantId},${later.merchantId}`)
+})
+
+test('an announcement names the merchants, or none beyond 500 merchants', async () => {
+  const notified: string[] = []
+  const received = await listenTo(notified)
+  await db.owner.query('SELECT announce_events($1, 10)', [[3, 4]])
+  await db.owner.query('SELECT announce_events(array_agg(n), 10) FROM generate_series(1, 501) AS n')
+  await received(2)
+  expect(notified).toEqual(['3,4', '*'])
+})
+
+/** Listens to the channel. @returns a function that waits until so many notifications came */
+async function listenTo(notified: string[]): Promise<(count: number) => Promise<void>> {
+  const listening = Promise.withResolvers<void>()
+  const listener = listen({
+    connection: db.connection,
+    channels: ['events'],
+    onNotification: (_channel, merchants) => void notified.push(merchants),
+    onConnect: () => listening.resolve(),
+    log: () => {},
+  })
+  started.push(listener)
+  await listening.promise
+  return (count) => eventually(async () => expect(notified.length).toBeGreaterThanOrEqual(count))
+}
