@@ -212,10 +212,11 @@ function project(mode: string, name: string, isolate: boolean, include: string[]
       isolate,
       include,
       env: { TEST_STRENGTH: mode },
+      setupFiles: ['test/kit/setup.ts'],
       pool: 'forks' as const,
-      // Long, for a machine that is busy with other things.
-      testTimeout: 60_000,
-      hookTimeout: 60_000,
+      // Long, for a machine that is busy with other things: above the patience of `eventually`.
+      testTimeout: 180_000,
+      hookTimeout: 180_000,
     },
   }
 }

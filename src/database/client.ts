@@ -8,12 +8,16 @@ import { MerchantPool, merchantRole } from './merchant-pool.ts'
 import { bigintTypes } from './sql-function.ts'
 import { verifyRole, verifyTenantRls } from './verify-session.ts'
 
-const connectTimeoutMs = 2_000
-const statementTimeoutMs = 5_000
-/** The client's limit for a statement: above `statementTimeoutMs`, so only a dead server reaches it. */
-const answerTimeoutMs = 7_000
-const idleInTransactionTimeoutMs = 5_000
-const lockTimeoutMs = 2_000
+/** How long the database may take before the service gives up. */
+export const databaseBounds = {
+  /** For a connection, also for a free one of the pool. */
+  connectMs: 2_000,
+  statementMs: 5_000,
+  /** The client's limit for a statement: above `statementMs`, so only a dead server reaches it. */
+  answerMs: 7_000,
+  idleInTransactionMs: 5_000,
+  lockMs: 2_000,
+}
 const idleTimeoutMs = 60_000
 /**
  * The most distinct texts of Prisma's statements that are prepared; others run unprepared, so that sessions
@@ -155,12 +159,12 @@ function poolConfig(
     application_name: 'merchant-payments',
     ...withStartupOptions(connection, startup),
     max,
-    connectionTimeoutMillis: connectTimeoutMs,
+    connectionTimeoutMillis: databaseBounds.connectMs,
     idleTimeoutMillis: idleTimeoutMs,
-    statement_timeout: statementTimeoutMs,
-    query_timeout: answerTimeoutMs,
-    lock_timeout: lockTimeoutMs,
-    idle_in_transaction_session_timeout: idleInTransactionTimeoutMs,
+    statement_timeout: databaseBounds.statementMs,
+    query_timeout: databaseBounds.answerMs,
+    lock_timeout: databaseBounds.lockMs,
+    idle_in_transaction_session_timeout: databaseBounds.idleInTransactionMs,
     keepAlive: true,
     types: bigintTypes(),
     verify: (client, done) => void verifySession(client, { role, checkSession, done }),
@@ -274,7 +278,7 @@ async function keepListening(options: Parameters<typeof listen>[0], closing: Abo
     const client = new pg.Client({
       application_name: 'merchant-payments listener',
       ...withStartupOptions(options.connection, []),
-      connectionTimeoutMillis: connectTimeoutMs,
+      connectionTimeoutMillis: databaseBounds.connectMs,
       keepAlive: true,
     })
     const ended = new Promise<void>((settle) => client.once('end', settle))

@@ -16,7 +16,7 @@ export function describeDriver(subject: DriverUnderTest, leftOut: readonly strin
     expect(notOffered).toEqual(leftOut)
     const passed = cells.filter(({ verdict }) => verdict.kind === 'passed')
     expect(passed.length).toBeGreaterThanOrEqual(100)
-  }, 60_000)
+  })
 }
 
 describe('each driver is certified under every fault, at an operator of its own', () => {

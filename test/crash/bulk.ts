@@ -10,7 +10,8 @@ import { mostOpen, operatorCalls } from '../kit/operator-calls.ts'
 import { balanceOf, fundedMerchant } from '../kit/money.ts'
 import { call, type Home, newHome, type Running, signIn, startOptions, startProgram } from '../kit/program.ts'
 import { type CrashOperators, operatorsControlToken } from './operator.ts'
-import { pick, randomFrom } from './plan.ts'
+import { randomFrom } from '../kit/random.ts'
+import { pick } from './plan.ts'
 
 export interface BulkRunOptions {
   databaseUrl: string

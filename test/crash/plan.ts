@@ -1,3 +1,5 @@
+import { randomFrom } from '../kit/random.ts'
+
 /** The process that is killed; `both` are killed at one moment. */
 export type Victim = 'service' | 'postgres' | 'both'
 
@@ -14,17 +16,6 @@ export interface PlannedKill {
    */
   answersMin: number
   resets: boolean
-}
-
-/** Makes numbers from 0 to 1 from a seed (mulberry32). */
-export function randomFrom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }
 
 /**

@@ -86,8 +86,6 @@ test('a folder whose path is too long for a socket address works all the same', 
   renameSync(dataDir, used)
 })
 
-const patientlyMs = 20_000
-
 interface Process {
   pid: number
   parent: number
@@ -115,7 +113,7 @@ async function suspend(pid: number): Promise<{ resume(): void }> {
     if (stateOf(pid) === 'T') process.kill(pid, 'SIGCONT')
   }
   onTestFinished(resume)
-  await eventually(() => expect(stateOf(pid)).toBe('T'), patientlyMs)
+  await eventually(() => expect(stateOf(pid)).toBe('T'))
   return { resume }
 }
 
@@ -159,7 +157,7 @@ describe('a process that starts after another was killed', () => {
     const { server } = await start(used)
     suspended.resume()
     // It looks, and goes on waiting: now for the new one.
-    await eventually(() => expect(stateOf(watcher)).toBe('S'), patientlyMs)
+    await eventually(() => expect(stateOf(watcher)).toBe('S'))
     expect(await ask(server.connection(), 'select answer from left_behind')).toBe(7)
     expect(pidOf(used)).toBe(old.pid)
     expect(old.logged()).not.toContain('shutdown')
@@ -171,13 +169,10 @@ describe('a process that starts after another was killed', () => {
     const old = await startVictim()
     const suspended = await suspend(old.pid)
     await old.kill()
-    await eventually(() => expect(isWatched(used)).toBe(false), patientlyMs)
+    await eventually(() => expect(isWatched(used)).toBe(false))
     const events: string[] = []
     const starting = startEmbedded({ dataDir: used, durable: false, log: (event) => events.push(event) })
-    await eventually(
-      () => expect(events.join()).toContain(`(pid ${old.pid}) is starting or stopping`),
-      patientlyMs,
-    )
+    await eventually(() => expect(events.join()).toContain(`(pid ${old.pid}) is starting or stopping`))
     suspended.resume()
     const server = await starting
     servers.push(server)
@@ -193,7 +188,7 @@ describe('a process that starts after another was killed', () => {
     const shell = processes().find(({ pid }) => pid === old.pid)?.parent ?? 0
     for (const pid of [watcher, shell]) process.kill(pid, 'SIGKILL')
     await old.kill()
-    await eventually(() => expect(isWatched(used)).toBe(false), patientlyMs)
+    await eventually(() => expect(isWatched(used)).toBe(false))
     const { server } = await start(used)
     expect(await ask(server.connection(), 'select answer from left_behind')).toBe(7)
     expect(stateOf(old.pid) ?? 'Z').toBe('Z')
@@ -204,7 +199,7 @@ describe('a process that starts after another was killed', () => {
   test('and after its server is gone starts it anew, and has all commits', async () => {
     const old = await startVictim()
     await old.kill()
-    await eventually(() => expect(stateOf(old.pid)).toBeUndefined(), patientlyMs)
+    await eventually(() => expect(stateOf(old.pid)).toBeUndefined())
     const { server } = await start(used)
     expect(await ask(server.connection(), 'select answer from left_behind')).toBe(7)
     expect(pidOf(used)).not.toBe(old.pid)
@@ -301,18 +296,18 @@ describe('the state after an accident', () => {
     const { server } = await start(used)
     const old = pidOf(used)
     process.kill(old, 'SIGINT')
-    await eventually(() => expect(stateOf(old)).toBeUndefined(), patientlyMs)
+    await eventually(() => expect(stateOf(old)).toBeUndefined())
     const answer = () => ask(server.connection(), 'select 1').catch(String)
-    await eventually(async () => expect(await answer()).toBe(1), patientlyMs)
+    await eventually(async () => expect(await answer()).toBe(1))
   })
 
   test('a PostgreSQL that ends just before its last user is not started again', async () => {
     const { server } = await start(used)
     const old = pidOf(used)
     process.kill(old, 'SIGINT')
-    await eventually(() => expect(stateOf(old)).toBeUndefined(), patientlyMs)
+    await eventually(() => expect(stateOf(old)).toBeUndefined())
     await server.stop()
-    await eventually(() => expect(commandsIn(used)).toEqual([]), patientlyMs)
+    await eventually(() => expect(commandsIn(used)).toEqual([]))
     expect(existsSync(join(used, 'cluster/postmaster.pid'))).toBe(false)
   })
 
@@ -324,7 +319,7 @@ describe('the state after an accident', () => {
     const old = pidOf(used)
     process.kill(old, 'SIGKILL')
     const answer = () => ask(server.connection(), 'select answer from committed').catch(String)
-    await eventually(async () => expect(await answer()).toBe(5), patientlyMs)
+    await eventually(async () => expect(await answer()).toBe(5))
     expect(pidOf(used)).not.toBe(old)
     expect(readFileSync(log).subarray(size).toString()).toContain('automatic recovery')
   }

@@ -110,7 +110,7 @@ test('12 writers, two processes, leaving readers: 1 to N, none missed, none twic
   expect(lastPositions.rows.toSorted((x, y) => x.merchant_id - y.merchant_id)).toEqual(
     ids.toSorted((x, y) => x - y).map((id) => ({ merchant_id: id, position: BigInt(total(id)) })),
   )
-}, 40_000)
+})
 
 test('a rollback gives a position back; the next event of the merchant waits for the commit', async () => {
   const [{ merchantId }, another] = [await makeMerchant(pool), await makeMerchant(pool)]

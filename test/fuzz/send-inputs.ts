@@ -7,7 +7,7 @@ import { limits } from '../../src/shared/limits.ts'
 import { eventually } from '../kit/eventually.ts'
 import { makeMember, type TestMember } from '../kit/members.ts'
 import { strength } from '../kit/strength.ts'
-import { seed } from '../simulation/seed.ts'
+import { seed } from '../kit/seeds.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 /** A request as it goes onto the wire. */

@@ -17,7 +17,8 @@ import { toGraphQLError } from '../../src/graphql/errors.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { schema } from '../../src/resources/schema.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
-import { type RandomDocument, randomDocument, seededRandom } from '../kit/random-documents.ts'
+import { randomFrom } from '../kit/random.ts'
+import { type RandomDocument, randomDocument } from '../kit/random-documents.ts'
 import { strength } from '../kit/strength.ts'
 
 const documents = strength(150, 8_000)
@@ -59,7 +60,7 @@ test('they also agree where resolvers fail, wait, or give null where their type 
 
 /** @returns the number of documents that were compared */
 async function compareAll(tried: GraphQLSchema, count: number): Promise<number> {
-  const random = seededRandom(seed)
+  const random = randomFrom(seed)
   let compared = 0
   for (let n = 0; n < count; n += 1) {
     const made = { ...randomDocument(tried, random, texts), schema: tried }
@@ -88,7 +89,7 @@ function faulty(whole: GraphQLSchema): GraphQLSchema {
           const path: (string | number)[] = []
           for (let part: GraphQLResolveInfo['path'] | undefined = info.path; part; part = part.prev)
             path.push(part.key)
-          const chance = seededRandom(Buffer.from(hash('sha1', path.join('.'), 'hex')).readInt32BE())()
+          const chance = randomFrom(Buffer.from(hash('sha1', path.join('.'), 'hex')).readInt32BE())()
           if (chance < 0.02) throw new Error(`thrown ${chance}`)
           if (chance < 0.03) return new Error(`returned ${chance}`)
           if (chance < 0.05) return null

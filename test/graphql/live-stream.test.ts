@@ -45,7 +45,7 @@ test('a stream ends with the reason when its token is revoked', async () => {
   const token = fixture.issue()
   const stream = follow(await contextOf(token))
   fixture.revoke(token)
-  await eventually(() => stream.signal.aborted, 1_000)
+  await eventually(() => stream.signal.aborted)
   expect(stream.why).toMatchObject({ code: 'UNAUTHENTICATED' })
   expect(services.streams.size).toBe(0)
 })

@@ -100,7 +100,7 @@ test.each(backlogs)('%s gets through a backlog where %s takes long', async (name
   )
   started.push(startWork(name))
   const left = async () => (await db.owner.query(`SELECT ${rest} LIMIT 1`)).rowCount
-  await eventually(async () => expect(await left()).toBe(0), 20_000)
+  await eventually(async () => expect(await left()).toBe(0))
 })
 
 /** Starts the work as the service does. */

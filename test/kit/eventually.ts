@@ -4,17 +4,23 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const pauseMsMax = 100
 
 /**
+ * How long a test waits for a state. No test sets a limit of its own: patience costs nothing where the state
+ * comes, and a limit that a busy machine reaches would fail right code.
+ */
+export const patienceMs = 90_000
+
+/**
  * Tries `check` again and again until it neither throws nor returns `false`.
  * @returns the result of `check`
  * @throws Error the last error of `check`, once the time is over
  */
-export async function eventually<T>(check: () => T | Promise<T>, withinMs = 10_000): Promise<T> {
-  const deadline = performance.now() + withinMs
+export async function eventually<T>(check: () => T | Promise<T>): Promise<T> {
+  const deadline = performance.now() + patienceMs
   for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs + 5, pauseMsMax)) {
     try {
       const given = await check()
       if (given !== false) return given
-      throw new Error(`still not so after ${withinMs} ms: ${check.toString()}`)
+      throw new Error(`still not so after ${patienceMs} ms: ${check.toString()}`)
     } catch (error) {
       if (performance.now() > deadline) throw error
     }
@@ -27,14 +33,10 @@ export async function eventually<T>(check: () => T | Promise<T>, withinMs = 10_0
  * @returns that answer
  * @throws Error with the last answer, once the time is over
  */
-export function eventuallyGives<T>(
-  ask: () => T | Promise<T>,
-  fits: (answer: T) => boolean,
-  withinMs = 10_000,
-): Promise<T> {
+export function eventuallyGives<T>(ask: () => T | Promise<T>, fits: (answer: T) => boolean): Promise<T> {
   return eventually(async () => {
     const answer = await ask()
     if (fits(answer)) return answer
-    throw new Error(`still so after ${withinMs} ms: ${JSON.stringify(answer)?.slice(0, 500)}`)
-  }, withinMs)
+    throw new Error(`still so after ${patienceMs} ms: ${JSON.stringify(answer)?.slice(0, 500)}`)
+  })
 }

@@ -56,7 +56,6 @@ export async function newHome(more: Record<string, string> = {}): Promise<Home> 
       await eventuallyGives(
         () => processesIn(dataDir),
         (left) => left.length === 0,
-        10_000,
       )
       await rm(dir, { recursive: true, force: true })
     },

@@ -25,17 +25,6 @@ export interface RandomDocument {
   variables: Record<string, unknown>
 }
 
-/** Returns numbers from 0 to below 1, the same ones for the same seed (mulberry32). */
-export function seededRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
-
 /**
  * Makes a valid query of the schema: random fields, arguments, aliases, fragments and variables. Some
  * arguments are wrong in a way that only the resolver refuses, such as a page of 101 rows.

@@ -222,7 +222,7 @@ test(`reads no more beside 10,000 that wait and ${others} batches, of tables nev
     client.release(true)
     await fresh.drop()
   }
-}, 60_000)
+})
 
 /** As many batches under way as sessions of long ago may have left. */
 async function fill({ owner }: TestDatabase, merchant: SignedInMerchant): Promise<void> {

@@ -252,4 +252,4 @@ test('all verbs at once, in any order: no deadlock comes', async () => {
     'SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()',
   )
   expect(rows).toEqual([{ deadlocks: 0 }])
-}, 120_000)
+})

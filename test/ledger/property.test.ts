@@ -137,4 +137,4 @@ test('the ledger agrees with a tiny model after random acts in random order', as
     }
   })
   await fc.assert(property, { seed, numRuns: 30 })
-}, 60_000)
+})

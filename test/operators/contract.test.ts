@@ -236,7 +236,7 @@ describe.each(protocols)('$name', ({ make, settledWith, refusals, floatEmpty }) 
       }),
       { numRuns: 150 },
     )
-  }, 60_000)
+  })
 
   test('no exchange holds a secret', async () => {
     const { driver } = await played(settled)

@@ -43,7 +43,7 @@ async function reversed(): Promise<void> {
     await page.reload()
     return page.getByRole('heading', { level: 1 }).innerText()
   }
-  await eventually(async () => expect(await title()).toMatch(/remboursé/), 20_000)
+  await eventually(async () => expect(await title()).toMatch(/remboursé/))
 }
 const longTitle =
   'Participation aux frais de transport, de repas et de logement des élèves de la troisième année ' +
@@ -105,7 +105,7 @@ describe.skipIf(cannotLook)('every page', () => {
     links = { fixed, typed, closed, long }
     await service.app.services.sandbox?.advanceClock(2 * 60_000)
     page = await browser.context.newPage()
-  }, 60_000)
+  })
   afterAll(async () => {
     await browser.close()
     await service.close()

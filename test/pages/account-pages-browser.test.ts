@@ -51,7 +51,7 @@ describe.skipIf(cannotLook)('at 320 pixels', () => {
   beforeAll(async () => {
     ;[service, browser] = await Promise.all([startTestApp(), openBrowser({ width: 320, javaScript: true })])
     shop = await service.merchant("L'épicerie de la grande rue du marché de Médine")
-  }, 60_000)
+  })
   afterAll(async () => {
     await browser.close()
     await service.close()

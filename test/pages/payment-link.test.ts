@@ -35,7 +35,6 @@ async function send(page: Page, phone: string, operator = '') {
   await page.locator('form button').click()
 }
 const hour = 3_600_000
-const patienceMs = 20_000
 const titled = (page: Page, title: string) => page.getByRole('heading', { level: 1, name: title }).waitFor()
 
 const mainOf = (page: Page) => page.locator('main').innerText()
@@ -44,7 +43,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
   beforeAll(async () => {
     ;[service, browser] = await Promise.all([startTestApp(), openBrowser({ width: 320, javaScript: true })])
     shop = await service.merchant('Atelier Sogoniko')
-  }, 60_000)
+  })
   afterAll(async () => {
     await browser.close()
     await service.close()
@@ -118,7 +117,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
       await back.reload()
       return back.locator('h1').textContent()
     }
-    await eventually(async () => expect(await title()).toBe('Payment refunded'), patienceMs)
+    await eventually(async () => expect(await title()).toBe('Payment refunded'))
     const receipt = await mainOf(back)
     for (const part of ['refunded to your account', formatXof(700), 'Atelier Sogoniko', 'mp_'])
       expect(receipt).toContain(part)
@@ -187,7 +186,7 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await eventually(async () => {
       await refresh.click({ timeout: 500 }).catch(() => {})
       expect(await page.locator('h1').textContent()).toBe('Paiement effectué')
-    }, patienceMs)
+    })
     expect(await page.locator('#print').isVisible()).toBe(false)
     await page.close()
   })

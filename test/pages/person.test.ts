@@ -34,7 +34,7 @@ describe.skipIf(cannotLook)('on a small phone, without JavaScript', () => {
   beforeAll(async () => {
     ;[service, browser] = await Promise.all([startTestApp(), openBrowser({ width: 340, javaScript: false })])
     shop = await service.merchant()
-  }, 60_000)
+  })
   afterAll(async () => {
     await browser.close()
     await service.close()

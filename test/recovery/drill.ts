@@ -77,7 +77,6 @@ export async function runDrill(drill: Drill): Promise<void> {
   await eventuallyGives(
     () => processesOf(home),
     (left) => left.length === 0,
-    30_000,
   )
   await rm(home.dataDir, { recursive: true })
   const executed = await untilQuiet(drill)
@@ -140,7 +139,6 @@ async function payBeforehand({ home, simulator }: Drill, token: Token) {
   await eventuallyGives(
     () => readBook(simulator.url, controlToken),
     ({ executions }) => executions.length === settled.length,
-    30_000,
   )
   const scheduledAt = new Date(Date.now() + waitsMs).toISOString()
   const waiting = makeOrders('payout', 'waiting', 1).map((order) => ({ ...order, scheduledAt }))
@@ -188,7 +186,6 @@ async function payAfterwards(drill: Drill, token: Token, before: Before): Promis
   await eventuallyGives(
     () => readBook(drill.simulator.url, controlToken),
     ({ executions }) => sent.every(({ amount }) => executions.some((row) => Number(row.amount) === amount)),
-    30_000,
   )
   const receiptPath = new URL(list.transactions.nodes[0].receiptUrl).pathname
   return { orders, newKey: renewed.key, newSecret: renewed.secret, cursor, receiptPath }
@@ -218,7 +215,6 @@ async function untilQuiet({ simulator }: Drill): Promise<OrderExecution[]> {
   const book = await eventuallyGives(
     () => readBook(simulator.url, controlToken),
     ({ pending }) => pending === 0,
-    30_000,
   )
   return book.executions
 }
@@ -321,7 +317,6 @@ async function checkOutcome(drill: Drill, token: Token, orders: readonly DrillOr
   const { executions } = await eventuallyGives(
     () => readBook(simulator.url, controlToken),
     (book) => book.pending === 0 && book.executions.length >= orders.length,
-    45_000,
   ).catch(() => readBook(simulator.url, controlToken))
   for (const operator of operators) {
     const own = executions.filter((row) => row.operator === operator)
@@ -348,7 +343,6 @@ async function checkOutcome(drill: Drill, token: Token, orders: readonly DrillOr
   const open = await eventuallyGives(
     () => countOpen(home, token),
     (count) => count === 0,
-    45_000,
   ).catch(() => countOpen(home, token))
   note(drill, 'every payment has ended', open === 0, `${open} open`)
   const { code, stdout } = await admin(home, 'audit', '--json')

@@ -150,5 +150,5 @@ test('a callback has a question of its own where an older one is under way', asy
   await callback(opened, 'settled')
   await job?.run()
   slow.resolve(answers.pending)
-  await eventually(async () => expect((await stands(opened)).status).toBe('success'), 5_000)
+  await eventually(async () => expect((await stands(opened)).status).toBe('success'))
 })

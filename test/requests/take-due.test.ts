@@ -6,8 +6,8 @@ import { claimDue, claimOne, recordRequest } from '../../src/requests/store.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { openCollection, settleMany } from '../kit/money.ts'
-import { randomFrom } from '../crash/plan.ts'
-import { seed } from '../simulation/seed.ts'
+import { randomFrom } from '../kit/random.ts'
+import { seed } from '../kit/seeds.ts'
 
 const db = await useTestDatabase()
 const { pool } = db.database
@@ -92,7 +92,6 @@ describe('a due row', () => {
   })
 
   test('is never later than its request, over random histories of two processes', async () => {
-    process.stdout.write(`due rows: SEED=${seed}\n`)
     const random = randomFrom(seed)
     const ids = await open(12)
     const below = (bound: number) => Math.floor(random() * bound)

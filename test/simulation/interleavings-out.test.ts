@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { fund as fundOnce } from '../../src/ledger/post.ts'
 import type { Services } from '../../src/context.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
@@ -19,14 +19,12 @@ import {
   schedules,
   environments,
 } from './scenario.ts'
-import { seed } from './seed.ts'
 import { contextOf, findProblems, openNode, openEnvironment, type Treatment } from './environment.ts'
 
 // Two sides of the service work on money out, in every order of their statements and calls that the scheduler
 // finds. `RUNS=5000` tries more orders; a failure prints the command that replays it.
 
 afterAll(() => Promise.all(environments.splice(0).map(({ db }) => db.drop())))
-beforeAll(() => void process.stdout.write(`interleavings of money out: SEED=${seed}\n`))
 
 const evidence = {
   operatorRef: 'O',

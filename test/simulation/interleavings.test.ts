@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import type { Services } from '../../src/context.ts'
 import { regenerateApiKey } from '../../src/identity/api-keys.ts'
 import { recordAndAsk, recordCallback } from '../../src/requests/record-callback.ts'
@@ -22,7 +22,6 @@ import {
   environments,
   type TimedScenario,
 } from './scenario.ts'
-import { seed } from './seed.ts'
 import { findProblems } from './environment.ts'
 
 // Two sides of the service work on one payment, in every order of their statements and calls that 500
@@ -31,7 +30,6 @@ import { findProblems } from './environment.ts'
 const minute = 60_000
 const day = 24 * 60 * minute
 afterAll(() => Promise.all(environments.splice(0).map(({ db }) => db.drop())))
-beforeAll(() => void process.stdout.write(`interleavings: SEED=${seed}\n`))
 
 const paid = {
   status: 'success',

@@ -4,7 +4,7 @@ import type { OutCommand, RealOut } from './acts-out.ts'
 import { allCommands, cancelWaiting, finish, openings, worstEnd } from './commands-out.ts'
 import { fundMerchant } from '../kit/money.ts'
 import { MoneyModel } from './model-out.ts'
-import { nodesOf, checkProperty, runsOf, seed } from './seed.ts'
+import { nodesOf, checkProperty, runsOf } from './check-property.ts'
 import { findProblems, openNode, openEnvironment, type SimulationEnvironment } from './environment.ts'
 
 // Merchants, customers, operators, jobs and the clock act on money out in any order: after each step the
@@ -82,7 +82,6 @@ function recordHistories(model: MoneyModel): void {
 
 test('the service handles money out as the model does', async () => {
   const runs = runsOf(500)
-  process.stdout.write(`money out: SEED=${seed}, ${runs} runs\n`)
   await Promise.all(
     environments.map((environment, node) =>
       checkProperty(
@@ -92,7 +91,7 @@ test('the service handles money out as the model does', async () => {
           fc.nat(2),
           (first, more, end) => play(environment, [...first, ...more], end === 0),
         ),
-        { runs: Math.ceil(runs / nodes), seed: seed + node },
+        { search: 'money out', runs: Math.ceil(runs / nodes), node },
       ),
     ),
   )

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { begin, allCommands, finish, type RealSystem, startingPoints } from './commands.ts'
 import { type ModelPayment, PaymentsModel } from './model.ts'
-import { nodesOf, checkProperty, runsOf, seed } from './seed.ts'
+import { nodesOf, checkProperty, runsOf } from './check-property.ts'
 import { findProblems, openNode, openEnvironment, type SimulationEnvironment } from './environment.ts'
 
 // Merchants, customers, operators and the schedule act in any order: after each step the service agrees with
@@ -55,7 +55,6 @@ const expectedHistories = [
 
 test('the service handles collections as the model does', async () => {
   const runs = runsOf(500)
-  process.stdout.write(`model: SEED=${seed}, ${runs} runs\n`)
   await Promise.all(
     environments.map((environment, node) =>
       checkProperty(
@@ -66,7 +65,7 @@ test('the service handles collections as the model does', async () => {
           fc.commands(allCommands, { maxCommands: 20 }),
           (a, b, first, more) => play(environment, [a, b, ...first, ...more]),
         ),
-        { runs: Math.ceil(runs / nodes), seed: seed + node },
+        { search: 'model', runs: Math.ceil(runs / nodes), node },
       ),
     ),
   )

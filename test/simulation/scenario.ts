@@ -6,7 +6,7 @@ import { serviceJobs } from '../../src/resources/jobs.ts'
 import { checkPayment } from '../../src/resources/transactions/check.ts'
 import { collect } from '../../src/resources/transactions/collect.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
-import { checkProperty, runsOf, seed } from './seed.ts'
+import { checkProperty, runsOf } from './check-property.ts'
 import { Turns } from './turns.ts'
 import {
   contextOf,
@@ -82,7 +82,7 @@ export async function schedules(play: (scenario: TimedScenario) => Promise<void>
     })
     if (operator.failures.length > 0) throw operator.failures[0]
   })
-  await checkProperty(property, { runs: runsOf(84), seed })
+  await checkProperty(property, { search: 'interleavings', runs: runsOf(84) })
 }
 
 export async function readOutcome({ environment, merchant }: TimedScenario): Promise<FoundOutcome> {

@@ -103,9 +103,8 @@ describe('tokens', () => {
     expect((await rest('GET', '/balance', { token: merchant.token })).status).toBe(200)
     await revokeApiKey(pool, { merchantId: merchant.merchantId, apiKeyId: rows[0].id })
     expect((await fixture.pay(merchant)).status).toBe(401)
-    await eventually(
-      async () => expect((await rest('GET', '/balance', { token: merchant.token })).status).toBe(401),
-      1_000,
+    await eventually(async () =>
+      expect((await rest('GET', '/balance', { token: merchant.token })).status).toBe(401),
     )
   })
 })
@@ -114,9 +113,8 @@ describe('an inactive account', () => {
   test('403 within a second, on every path', async () => {
     const merchant = await fixture.merchant()
     await deactivateMerchant(fixture.app.services, merchant.merchantId)
-    await eventually(
-      async () => expect((await rest('GET', '/balance', { token: merchant.token })).status).toBe(403),
-      1_000,
+    await eventually(async () =>
+      expect((await rest('GET', '/balance', { token: merchant.token })).status).toBe(403),
     )
     for (const [method, path] of guarded)
       expect((await rest(method, path, { token: merchant.token })).status).toBe(403)
@@ -147,7 +145,7 @@ describe('the whitelist', () => {
   test('403 any other address, even with a valid token', async () => {
     const merchant = await fixture.merchant()
     await setWhitelist(merchant, '{192.0.2.7,198.51.100.0/24,2001:db8::/32}')
-    await eventually(async () => expect(await from(merchant, '203.0.113.1')).toBe(403), 1_000)
+    await eventually(async () => expect(await from(merchant, '203.0.113.1')).toBe(403))
     expect(await from(merchant)).toBe(403)
     for (const inside of ['192.0.2.7', '::ffff:192.0.2.7', '198.51.100.200', '2001:db8::1'])
       expect(await from(merchant, inside)).toBe(200)
@@ -158,7 +156,7 @@ describe('the whitelist', () => {
   test('an address that a caller writes in front of the trusted proxy’s entry is not read', async () => {
     const merchant = await fixture.merchant()
     await setWhitelist(merchant, '{192.0.2.7}')
-    await eventually(async () => expect(await from(merchant, '192.0.2.7, 203.0.113.1')).toBe(403), 1_000)
+    await eventually(async () => expect(await from(merchant, '192.0.2.7, 203.0.113.1')).toBe(403))
     expect(await from(merchant, '203.0.113.1, 192.0.2.7')).toBe(200)
   })
 
@@ -190,7 +188,7 @@ describe('the order of the checks', () => {
       const seen = await messageOf(narrow)
       expect(seen[1]).not.toBe(scope[1])
       return seen
-    }, 1_000)
+    })
     expect(address).toEqual([403, expect.stringContaining('whitelist')])
 
     await deactivateMerchant(fixture.app.services, merchant.merchantId)
@@ -198,7 +196,7 @@ describe('the order of the checks', () => {
       const seen = await messageOf(narrow)
       expect(seen[1]).not.toBe(address[1])
       return seen
-    }, 1_000)
+    })
     expect(inactive).toEqual([403, expect.stringContaining('inactive')])
   })
 

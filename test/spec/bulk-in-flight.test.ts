@@ -118,7 +118,6 @@ test.each(['the same service', 'another service'] as const)(
     await eventually(async () => expect(await callsOf([id])).toHaveLength(24))
     expect(await mostOfBatches([id])).toEqual([8])
   },
-  20_000,
 )
 
 test.each(['one service', 'two services'] as const)(
@@ -148,6 +147,6 @@ test('a payment that is sent again counts among the eight of its batch', async (
     )
     await fixture.advance(5_000)
     expect(await callsOf([id])).toHaveLength(96)
-  }, 20_000)
+  })
   expect(await mostOfBatches([id])).toEqual([8])
-}, 30_000)
+})

@@ -264,7 +264,7 @@ describe('202: the outcome is not known yet', () => {
     expect(await fixture.statusOf(shop, id)).toBe('processing')
     expect(await balanceOf(shop)).toEqual({ available: 9_000, reserved: 1_000 })
     await fixture.advance(hour + 60 * second)
-    await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('success'), 15_000)
+    await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('success'))
     expect(await fixture.executionsOf(id)).toMatchObject([{ count: 1, amount: '1000' }])
   })
 

@@ -70,7 +70,7 @@ beforeAll(async () => {
     logged.push(...spy.mock.calls)
     spy.mockRestore()
   }
-}, 40_000)
+})
 
 /** Ends the time in which an earlier call may still arrive, for calls that the operator did not execute. */
 async function lowerFences(signal: AbortSignal): Promise<void> {

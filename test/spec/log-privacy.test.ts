@@ -26,7 +26,7 @@ test('payments under faults leave no telephone number in the log', async () => {
     await fixture.pay(shop, { customer_phone: phone, payment_method: operator })
     await fixture.pay(shop, { customer_phone: phone, payment_method: 'OperatorB' })
   }
-  await eventually(() => expect(logged()).toContain('another amount was paid'), 20_000)
+  await eventually(() => expect(logged()).toContain('another amount was paid'))
 
   // A row that the database refuses, and quotes.
   await fixture.database.owner.query(
@@ -43,4 +43,4 @@ test('payments under faults leave no telephone number in the log', async () => {
   for (const phone of [...numbers, '70000199']) expect(logged()).not.toContain(phone)
   expect(logged()).not.toMatch(/\+223\d/)
   expect(logged()).toMatch(/\+223\*{6}\d\d/)
-}, 40_000)
+})

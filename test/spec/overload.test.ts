@@ -84,7 +84,7 @@ test('while the database stands still, reads stay within their slots and money s
     const answer = await asked
     results.push(`${kind} ${isBusy(answer) ? 'busy' : answer.status}`)
   }
-  const settled = (count: number) => eventually(() => expect(results).toHaveLength(count), 2_000)
+  const settled = (count: number) => eventually(() => expect(results).toHaveLength(count))
   const reads = Array.from({ length: 20 }, () => tell('read', read()))
   await settled(16)
   const payments = Array.from({ length: 20 }, () => tell('money', pay()))

@@ -35,8 +35,8 @@ async function stateOf(id: bigint): Promise<Record<string, unknown>> {
   return rows[0] ?? {}
 }
 
-const becomes = (id: bigint, what: object, withinMs?: number) =>
-  eventually(async () => expect(await stateOf(id)).toMatchObject(what), withinMs)
+const becomes = (id: bigint, what: object) =>
+  eventually(async () => expect(await stateOf(id)).toMatchObject(what))
 
 /** The number and amount of executions of this payout, by the operator's own book. */
 async function paidOut(id: bigint): Promise<[string, number, string][]> {
@@ -88,7 +88,7 @@ async function letTimePass(ids: readonly bigint[], status: string, stepMs = 5 * 
     await new Promise((resolve) => setTimeout(resolve, 150))
     const states = await Promise.all(ids.map(stateOf))
     expect(states.map((state) => state['status'])).toEqual(ids.map(() => status))
-  }, 15_000)
+  })
 }
 
 const paidOnce = [['disburse', 1, '1000']]
@@ -217,7 +217,7 @@ test('the answer is lost, wrong or late: paid out once, as without the fault', a
     expect(await paidOut(id)).toEqual(paidOnce)
     expect(await eventTypesOf(id)).toEqual(once)
   }
-}, 30_000)
+})
 
 test('41 pays less: the paid amount is gone, the rest is free; 40 is given back', async () => {
   const less = await payout('41', { amount: 2_000n })
@@ -238,7 +238,7 @@ test('41 pays less: the paid amount is gone, the rest is free; 40 is given back'
 test('21 answers later than any caller waits: queried, and paid out once', async () => {
   await letTimePass([slow], 'completed')
   expect(await paidOut(slow)).toEqual(paidOnce)
-}, 30_000)
+})
 
 test('27 is never reachable: tried for a day, then failed, and nothing left', async () => {
   const ids = Object.values(await perOperator((provider) => payout('27', { provider })))
@@ -251,7 +251,7 @@ test('27 is never reachable: tried for a day, then failed, and nothing left', as
     expect(await stateOf(id)).toMatchObject({ reason: 'OPERATOR_UNAVAILABLE' })
     expect(await paidOut(id)).toEqual([])
   }
-}, 30_000)
+})
 
 test('51, our float is empty: tried for a day, then failed, and the money is free again', async () => {
   const poor = await fixture.merchant()
@@ -278,7 +278,7 @@ test('51, our float is empty: tried for a day, then failed, and the money is fre
     expect(await paidOut(id)).toEqual([])
     expect(await eventTypesOf(id)).toEqual(['payout_pending', 'payout_processing', 'payout_failed'])
   }
-}, 30_000)
+})
 
 test('a payout that became due while no service ran goes with the next start', async () => {
   const ids = await perOperator((provider: Provider) =>

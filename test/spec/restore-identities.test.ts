@@ -116,7 +116,7 @@ async function untilSettled({ database: { owner } }: TestApp): Promise<void> {
        WHERE status NOT IN ('success', 'completed') GROUP BY status`,
     )
     expect(rows).toEqual([])
-  }, 30_000)
+  })
 }
 
 async function identities({ database: { owner } }: TestApp): Promise<string[]> {

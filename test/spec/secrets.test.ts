@@ -17,7 +17,7 @@ beforeAll(async () => {
   db = await createTestDatabase()
   home = await newHome({ DATABASE_URL: db.url, LOG_LEVEL: 'debug' })
   service = await startProgram(home)
-}, 40_000)
+})
 afterAll(async () => {
   await service.end('SIGTERM')
   service.destroy()
@@ -117,4 +117,4 @@ test('no secret and no token appears in the database, in the log or in an answer
   }
   // The scan works: it finds the public halves.
   expect(texts.database).toContain(made.api_key)
-}, 40_000)
+})

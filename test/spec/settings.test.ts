@@ -225,11 +225,9 @@ describe('the whitelist', () => {
         headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, ...elsewhere },
         body: '{"query":"{ me { scopes } }"}',
       })
-    await eventually(async () => expect((await graphql()).status).toBe(403), 1_000)
-    await eventually(
-      async () =>
-        expect((await fixture.rest('GET', '/balance', { token, headers: elsewhere })).status).toBe(403),
-      1_000,
+    await eventually(async () => expect((await graphql()).status).toBe(403))
+    await eventually(async () =>
+      expect((await fixture.rest('GET', '/balance', { token, headers: elsewhere })).status).toBe(403),
     )
     expect((await fixture.rest('POST', '/auth', { headers: { ...pair, ...elsewhere } })).status).toBe(403)
     expect((await fixture.rest('POST', '/auth', { headers: { ...pair, ...home } })).status).toBe(200)

@@ -39,7 +39,7 @@ async function emailTokenFor(address: string, subject: RegExp): Promise<string> 
       .filter(({ to }) => to === address)
       .map(({ data }) => readEmail(data))
       .findLast((message) => subject.test(message.subject))
-  await eventually(() => expect(find()).toBeTruthy(), 5_000)
+  await eventually(() => expect(find()).toBeTruthy())
   return /#(\S+)/.exec(find()?.text ?? '')?.[1] ?? ''
 }
 
@@ -86,7 +86,7 @@ async function joined(role = 'finance') {
 }
 const alive = async (token: string) => (await service.rest('GET', '/transactions', { token })).status
 async function dead(token: string): Promise<void> {
-  await eventually(async () => expect(await alive(token)).toBe(401), 1_000)
+  await eventually(async () => expect(await alive(token)).toBe(401))
 }
 /** The types of answers, sorted. */
 const kinds = (answers: readonly { __typename: string }[]) =>

@@ -93,7 +93,7 @@ async function untilQuiet(watcher: pg.Pool, lives: number): Promise<void> {
          + (SELECT count(*)::int FROM audit_unchained) AS left`,
     )
     expect(rows[0]).toEqual({ ended: lives, left: 0 })
-  }, 120_000)
+  })
 }
 
 async function live(watcher: pg.Pool, shop: TestMerchant, slug: string, from: number, to: number) {
@@ -111,7 +111,7 @@ async function ended(watcher: pg.Pool, lives: number): Promise<void> {
       "SELECT count(*)::int FROM operator_request WHERE state = 'settled'",
     )
     return (rows[0]?.count ?? 0) >= lives
-  }, 120_000)
+  })
 }
 
 interface Moment {

@@ -59,7 +59,7 @@ const calls: Record<string, () => Promise<Call>> = {
   async refundTransaction() {
     const merchant = await shop()
     const { transaction_id: id } = await fixture.paid(merchant, { customer_phone: customer('00') })
-    await eventually(async () => expect(await fixture.statusOf(merchant, id)).toBe('success'), 30_000)
+    await eventually(async () => expect(await fixture.statusOf(merchant, id)).toBe('success'))
     const document = `mutation { refundTransaction(id: "${String(id)}") { __typename
       ... on Refusal { code } } }`
     return { ...merchant, send: () => graphql(merchant.token, document) }

@@ -25,7 +25,7 @@ test('a workload is reported beside its limit, for machines and for people', asy
     expect(ratio.median).toBeGreaterThan(0)
   }
   expect(stripVTControlCharacters(table(sections[0]))).toMatch(/x limit \(range\)[^]*with the operator/)
-}, 60_000)
+})
 
 test('whole lives are measured with their costs on full tables, whose books are proven', async () => {
   const { parts } = JSON.parse(await bench('life', '--only', 'one client rows', '--json'))
@@ -37,7 +37,7 @@ test('whole lives are measured with their costs on full tables, whose books are 
   for (const cost of costs) expect(figures[cost]).toBeGreaterThan(0)
   // A collection is at least a transaction, a request, a ledger entry and two events.
   expect(figures.versions).toBeGreaterThan(5)
-}, 120_000)
+})
 
 test('a call without a workload lists the workloads', async () => {
   await expect(bench()).rejects.toMatchObject({

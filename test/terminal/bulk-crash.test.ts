@@ -36,4 +36,4 @@ test('300 recipients, two processes, the sending one is killed: each recipient i
     await db.drop()
     rmSync(dir, { recursive: true, force: true })
   }
-}, 90_000)
+})

@@ -18,7 +18,7 @@ let service: Running
 beforeAll(async () => {
   home = await newHome()
   service = await startProgram(home)
-}, 40_000)
+})
 
 afterAll(async () => {
   await service.end('SIGTERM')
@@ -38,7 +38,7 @@ test('npm run demo shows ten stories to their end in plain lines, and ends with 
   expect(stdout).toMatch(/70 12 00 01 +OperatorA .*success +Payé après expiration/)
   expect(stdout).toContain('✓ The changes count from 1 to 21 without a gap')
   expect(stdout).toContain('✓ The ledger holds')
-}, 40_000)
+})
 
 test('the demo of a merchant that has money and a history counts only the new payments', async () => {
   const { api_key, api_secret, merchant_id } = await createMerchant(home)
@@ -56,7 +56,7 @@ test('the demo of a merchant that has money and a history counts only the new pa
   expect(stdout).toContain('✓ The changes came in order, up to 24')
   expect(stdout).toMatch(/✓ The balance is 50\s900.*exactly the 50\s000.*above the 900/)
   expect(code).toBe(0)
-}, 40_000)
+})
 
 test.each([
   [

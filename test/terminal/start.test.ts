@@ -70,7 +70,7 @@ test('npm start shows every address, and commands that make a first payment', as
   expect(initiated).toMatchObject({ success: true, data: { status: 'pending', amount: 5_000 } })
   expect(asked).toMatchObject({ status: false, state: 'pending' })
   const again = () => run(home, 'bash', ['-c', commands[2] ?? ''])
-  const paid = await eventuallyGives(again, ({ stdout }) => JSON.parse(stdout).state !== 'pending', 10_000)
+  const paid = await eventuallyGives(again, ({ stdout }) => JSON.parse(stdout).state !== 'pending')
   expect(JSON.parse(paid.stdout)).toMatchObject({ status: true, state: 'success' })
 
   // An address as a terminal reads it: it ends at a space, in a command also at a quote.
@@ -87,7 +87,7 @@ test('npm start shows every address, and commands that make a first payment', as
   expect((await fetch(`${home.operatorsUrl}/phone`)).status).toBe(200)
   // No line that looks like a fault stands below the first screen.
   expect(service.errors()).not.toMatch(/"level":[456]0/)
-}, 40_000)
+})
 
 test('a second start is quick, finds the records of the first one, and shows no secret', async () => {
   const home = await openHome()
@@ -104,7 +104,7 @@ test('a second start is quick, finds the records of the first one, and shows no 
   }
   await call(home, 'POST', '/pay', token, order)
   const paid = () => call(home, 'GET', '/payment/status/first-life')
-  await eventuallyGives(paid, ({ body }) => body['state'] === 'success', 5_000)
+  await eventuallyGives(paid, ({ body }) => body['state'] === 'success')
   expect(await first.end('SIGTERM')).toBe(0)
 
   const warm: number[] = []
@@ -112,7 +112,7 @@ test('a second start is quick, finds the records of the first one, and shows no 
     const begun = performance.now()
     const starting = start(home)
     const ask = () => call(home, 'GET', '/status').catch(() => null)
-    expect((await eventuallyGives(ask, (answer) => answer !== null, 20_000))?.status).toBe(200)
+    expect((await eventuallyGives(ask, (answer) => answer !== null))?.status).toBe(200)
     warm.push(performance.now() - begun)
     const service = await starting
     expect(service.screen).not.toContain(secret)
@@ -126,7 +126,7 @@ test('a second start is quick, finds the records of the first one, and shows no 
   process.stdout.write(`warm starts: ${warm.map(Math.round).join(', ')} ms\n`)
   // Alone it takes about 2 s; beside other tests on two cores up to 5.
   expect(median).toBeLessThan(10_000)
-}, 60_000)
+})
 
 test('SIGTERM ends npm start within 10 seconds with code 0, and leaves no process behind', async () => {
   const home = await openHome()
@@ -138,7 +138,7 @@ test('SIGTERM ends npm start within 10 seconds with code 0, and leaves no proces
   expect(await processesOf(home)).toEqual([])
   expect(existsSync(join(home.dataDir, 'pg/cluster/postmaster.pid'))).toBe(false)
   await expect(fetch(home.operatorsUrl)).rejects.toThrow('fetch failed')
-}, 40_000)
+})
 
 test('Ctrl-C ends in four lines with code 0; in few and short ones where PostgreSQL ends first', async () => {
   const home = await openHome()
@@ -167,7 +167,7 @@ test('Ctrl-C ends in four lines with code 0; in few and short ones where Postgre
   expect(lines.length).toBeLessThan(25)
   expect(lines.filter((line) => line.length > 500)).toEqual([])
   expect(await processesOf(home)).toEqual([])
-}, 40_000)
+})
 
 test('a start that is impossible says why and what to do, and leaves no process running', async () => {
   const home = await openHome()
@@ -182,7 +182,6 @@ test('a start that is impossible says why and what to do, and leaves no process 
   await eventuallyGives(
     () => processesOf(home),
     (left) => left.length === 0,
-    5_000,
   )
 
   await start(home)
@@ -195,14 +194,13 @@ test('a start that is impossible says why and what to do, and leaves no process 
   await eventuallyGives(
     () => processesOf(home),
     (left) => left.join() === running.join(),
-    5_000,
   )
 
   const nowhere = { ...home, environment: { ...home.environment, DATA_DIR: '/dev/null/data' } }
   await expect(start(nowhere)).rejects.toThrow(
     /wrong:\nDATA_DIR: this account cannot write in \/dev\/null\/data .+: DATA_DIR=\S+ npm start\n$/,
   )
-}, 40_000)
+})
 
 test('with DATABASE_URL that server is used, and no embedded one is started', async () => {
   const database = await createTestDatabase()
@@ -223,4 +221,4 @@ test('with DATABASE_URL that server is used, and no embedded one is started', as
   } finally {
     await database.drop()
   }
-}, 40_000)
+})

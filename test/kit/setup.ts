@@ -1,0 +1,9 @@
+import fc from 'fast-check'
+import { lengthenBounds } from './patience.ts'
+import { seed } from './seeds.ts'
+import { restoreBounds } from './use-bounds.ts'
+
+// Vitest runs this module before each test file, also where files share a process.
+restoreBounds()
+lengthenBounds()
+fc.configureGlobal({ seed })
