@@ -39,7 +39,7 @@ const parts = [
 ]
 
 /** Choice: a bug may make the service hang. The slowest test takes a quarter of this on a busy machine. */
-const runMaxMs = 240_000
+const runMaxMs = 480_000
 const printedMax = 4_000
 
 /** Starts a PostgreSQL for all runs: a run that ended its own server would end it for the others too. */

@@ -156,7 +156,7 @@ export const proofMutants: readonly Mutant[] = [
     file: 'src/database/backup-files.ts',
     find: 'found.bytes !== bytes || found.sha256 !== sha256',
     replace: 'found.bytes !== bytes',
-    test: 'database/backup.test.ts',
+    test: 'database/backup.soak.ts',
     finds: 'a backup that was broken off, or changed, is refused, and nothing is touched',
   },
   {
@@ -164,7 +164,7 @@ export const proofMutants: readonly Mutant[] = [
     file: 'src/database/busy.ts',
     find: 'downCodes.has(code) || lacksResources.test(code)',
     replace: 'downCodes.has(code)',
-    test: 'spec/disk-full.test.ts',
+    test: 'spec/disk-full.soak.ts',
     finds: 'from the database is 503 with Retry-After over every protocol',
   },
 ]

@@ -153,14 +153,14 @@ test('each page of the documents names its nouns', () => {
 })
 
 /** Files that hold these words as data: passwords that people choose, forbidden words, and planted texts. */
-const wordLists = ['src/identity/guessable-passwords.ts', 'test/names.test.ts', 'test/sentences.test.ts']
+const wordLists = ['src/identity/guessable-passwords.ts', 'test/names.check.ts', 'test/sentences.check.ts']
 
 test('each text in quotes names its nouns', () => {
   expect(complaintsOf(['src/**/*.{ts,sql}', 'test/**/*.ts'], textsOf, wordLists)).toEqual([])
 })
 
 test('each title of a test opens with its noun', () => {
-  const riddles = globSync('test/**/*.test.ts', { cwd: root })
+  const riddles = globSync('test/**/*.{test,soak,check}.ts', { cwd: root })
     .filter((path) => !wordLists.includes(path))
     .flatMap((path) =>
       nounlessTitlesOf(readFileSync(join(root, path), 'utf8')).map((riddle) => `${path}:${riddle}`),

@@ -131,7 +131,7 @@ const rules: Record<string, Rule> = {
     path.startsWith('src/') ? found(text, /\bcreatePubSub\b/g) : [],
 
   'names are in kebab-case and say what the thing is': ({ path }) => {
-    const parts = path.split('/').map((part) => part.replace(/(\.test)?\.ts$/, ''))
+    const parts = path.split('/').map((part) => part.replace(/(\.(test|soak|check))?\.ts$/, ''))
     return parts.filter(
       (part) =>
         !/^\.?[a-z0-9]+(-[a-z0-9]+)*$/.test(part) ||
