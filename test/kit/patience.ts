@@ -1,13 +1,24 @@
 import { databaseBounds } from '../../src/database/client.ts'
+import { previewBounds } from '../../src/resources/batches/preview.ts'
 
-/** How much longer than in production a test lets the database work before the service gives up. */
+/** How much longer than in production a test lets the service wait before it gives up. */
 const times = 20
-const usual = { ...databaseBounds }
+
+/** The bounds as production has them, for the tests of a bound: `useBounds(databaseBounds, usualBounds.database)`. */
+export const usualBounds = { database: { ...databaseBounds }, preview: { ...previewBounds } }
 
 /**
- * Lengthens the service's bounds that a busy machine reaches: it would answer 503 where the code is right. A
- * test of a bound sets its own (`useBounds`).
+ * Lengthens the bounds of the service that a busy machine reaches where the code is right: the service would
+ * answer 503, or less than it knows.
  */
 export function lengthenBounds(): void {
-  for (const name of Object.keys(usual) as (keyof typeof usual)[]) databaseBounds[name] = usual[name] * times
+  lengthen(databaseBounds, usualBounds.database)
+  lengthen(previewBounds, usualBounds.preview)
+}
+
+function lengthen<Bounds extends Record<string, number>>(bounds: Bounds, usual: Readonly<Bounds>): void {
+  Object.assign(
+    bounds,
+    Object.fromEntries(Object.entries(usual).map(([name, value]) => [name, value * times])),
+  )
 }

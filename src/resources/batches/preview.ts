@@ -16,7 +16,8 @@ import { type Duplicate, readDuplicates } from './duplicates.ts'
  * payments.
  */
 const dryRunLookupsAtOnce = 4
-const dryRunLookupMs = 3_000
+/** How long a dry run waits for the operators' answers about phone numbers. */
+export const previewBounds = { lookupMs: 3_000 }
 
 /** The result of a call that changed a batch, or of its dry run. */
 export interface BatchChange {
@@ -123,14 +124,14 @@ interface Lookups {
   checked: number
 }
 
-/** Asks an operator about phone numbers, four at once, until `dryRunLookupMs` is over or the service ends. */
+/** Asks an operator about phone numbers, four at once, until `lookupMs` is over or the service ends. */
 async function lookUp(
   ctx: Context,
   ask: NonNullable<OperatorDriver['lookupParty']>,
   accounts: readonly string[],
 ): Promise<Lookups> {
   const found: Lookups = { unknown: [], checked: 0 }
-  const over = AbortSignal.any([ctx.ending, AbortSignal.timeout(dryRunLookupMs)])
+  const over = AbortSignal.any([ctx.ending, AbortSignal.timeout(previewBounds.lookupMs)])
   const left = accounts.values()
   async function work(): Promise<void> {
     for (const account of left) {
