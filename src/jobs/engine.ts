@@ -8,8 +8,8 @@ import type { Log } from '../telemetry/log.ts'
 import type { Tasks } from './catalogue.ts'
 import { showAlive } from './liveness.ts'
 
-/** The interval at which the engine looks for jobs, in case a notification was lost. */
-const pollMs = 1_000
+/** The interval at which the engine looks for jobs, in case a notification was lost. Tests lengthen it. */
+export const engineBounds = { pollMs: 1_000 }
 /** The wait before the engine begins: its library loads for 90 ms, and the first requests go before. */
 const beginAfterMs = 200
 const restartMs = { first: 200, max: 5_000 }
@@ -123,7 +123,7 @@ async function runOn(
           schema: 'graphile_worker',
           concurrentJobs: jobsAtOnce,
           maxPoolSize: sessionsMax,
-          pollInterval: pollMs,
+          pollInterval: engineBounds.pollMs,
           localQueue: { size: jobsAtOnce },
           completeJobBatchDelay: 0,
           failJobBatchDelay: 0,
