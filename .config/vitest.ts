@@ -16,8 +16,8 @@ process.env['NODE_COMPILE_CACHE'] ??= join(root, 'node_modules/.cache/merchant-p
 /** The files of `npm test`, and of the other kinds where the command line names one. */
 function selectFiles(): string[] {
   const isNamed = (kind: string) => process.argv.some((argument) => argument.endsWith(`.${kind}.ts`))
-  const named = ['soak', 'check'].filter(isNamed)
-  return globSync(`test/**/*.{${['test', ...named].join(',')}}.ts`, { cwd: root })
+  const kinds = ['test', ...['soak', 'check'].filter(isNamed)]
+  return kinds.flatMap((kind) => globSync(`test/**/*.${kind}.ts`, { cwd: root }))
 }
 
 /**

@@ -72,6 +72,8 @@ const topLevel: ReadonlySet<string> = new Set([
   'prisma',
   'test',
   'node_modules',
+  // Findings of `npm run soak`.
+  'soak.jsonl',
 ])
 
 const linesMax = 400

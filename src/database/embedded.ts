@@ -141,6 +141,9 @@ function connectionTo({ data }: Cluster, { host, port }: Postmaster, database: s
   return { host, port, user: embeddedUser, password, database, ssl: false as const }
 }
 
+/** For tests: nothing waits for the disk, and no vacuum works beside them and changes their plans. */
+const quickSettings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', autovacuum: 'off' }
+
 /** Returns the settings for a machine of two cores. The log gets only starts, stops and refused sessions. */
 function listSettings(cluster: Cluster, durable: boolean, tcpPort: number | undefined): string[] {
   const settings = {
@@ -156,7 +159,7 @@ function listSettings(cluster: Cluster, durable: boolean, tcpPort: number | unde
     log_min_messages: 'log',
     log_min_error_statement: 'panic',
     log_checkpoints: 'off',
-    ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
+    ...(durable ? {} : quickSettings),
   }
   const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   return ['-D', cluster.data, ...args]

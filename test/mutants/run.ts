@@ -1,10 +1,9 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { chmodSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { startEmbedded } from '../../src/database/embedded.ts'
 import { applyEdit, copyTree } from '../crash/mutants.ts'
 import { databaseUrl } from '../kit/database-url.ts'
+import { runVitest } from '../kit/run-vitest.ts'
 import { editsOf, type Mutant } from './mutant.ts'
 
 /** killed: the named test failed. survived: it passed. broken: it did not end, so nothing is known. */
@@ -40,7 +39,6 @@ const parts = [
 
 /** Choice: a bug may make the service hang. The slowest test takes a quarter of this on a busy machine. */
 const runMaxMs = 480_000
-const printedMax = 4_000
 
 /** Starts a PostgreSQL for all runs: a run that ended its own server would end it for the others too. */
 export async function openFixture(root: string, signal: AbortSignal) {
@@ -74,8 +72,8 @@ export async function judge(
     for (const edit of editsOf(mutant)) undo.push(applyEdit(tree, mutant.name, edit))
     const { tests, printed } = await runTests(fixture, tree, [mutant.test], all ? [] : [mutant.finds])
     const meant = tests.filter(({ name }) => all || name.includes(mutant.finds))
-    const failed = meant.filter(({ status }) => status === 'failed').map(({ name }) => name)
-    const ran = meant.some(({ status }) => status === 'passed')
+    const failed = meant.filter(({ state }) => state === 'failed').map(({ name }) => name)
+    const ran = meant.some(({ state }) => state === 'passed')
     const kind = failed.length > 0 ? 'killed' : ran ? 'survived' : 'broken'
     return { mutant, kind, failed, printed, ms: performance.now() - begun }
   } finally {
@@ -88,9 +86,9 @@ export async function judgeUnplanted(fixture: MutantFixture, mutants: readonly M
   const files = [...new Set(mutants.map(({ test }) => test))]
   const names = [...new Set(mutants.map(({ finds }) => finds))]
   const { tests } = await runTests(fixture, fixture.root, files, names)
-  const failed = tests.filter(({ status }) => status === 'failed').map(({ name }) => name)
+  const failed = tests.filter(({ state }) => state === 'failed').map(({ name }) => name)
   const isThere = ({ test, finds }: Mutant) =>
-    tests.some(({ file, name, status }) => status === 'passed' && file.endsWith(test) && name.includes(finds))
+    tests.some(({ file, name, state }) => state === 'passed' && file.endsWith(test) && name.includes(finds))
   const missing = mutants.filter((mutant) => !isThere(mutant))
   return [...failed, ...missing.map(({ name, finds }) => `no test "${finds}" passed, for "${name}"`)]
 }
@@ -98,7 +96,7 @@ export async function judgeUnplanted(fixture: MutantFixture, mutants: readonly M
 interface TestResult {
   file: string
   name: string
-  status: string
+  state: string
 }
 
 /** @param names parts of full names; none means every test of the files */
@@ -108,67 +106,16 @@ async function runTests(
   files: readonly string[],
   names: readonly string[],
 ): Promise<{ tests: TestResult[]; printed: string }> {
-  runs += 1
-  const report = join(tree, `node_modules/.cache/merchant-payments/mutants-${process.pid}-${runs}.json`)
   const pattern = names.map((name) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|')
-  const child = spawn(
-    process.execPath,
-    [
-      join(tree, 'node_modules/vitest/vitest.mjs'),
-      'run',
-      '--config=.config/vitest.ts',
-      '--reporter=json',
-      `--outputFile=${report}`,
-      ...files.map((file) => `test/${file}`),
-      ...(pattern ? ['-t', pattern] : []),
-    ],
-    {
-      cwd: tree,
-      env: { ...process.env, TEST_DATABASE_URL: database },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      // A process group of its own: the processes that the tests started end with it.
-      detached: true,
-    },
+  const { files: reports, printed } = await runVitest({
+    tree,
+    args: [...files.map((file) => `test/${file}`), ...(pattern ? ['-t', pattern] : [])],
+    environment: { TEST_DATABASE_URL: database },
+    limitMs: runMaxMs * Math.max(1, files.length / 4),
+    signal,
+  })
+  const tests = reports.flatMap(({ path, tests: all }) =>
+    all.map(({ name, state }) => ({ file: path, name, state })),
   )
-  let printed = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk) => (printed = (printed + String(chunk)).slice(-printedMax)))
-  const end = () => endGroup(child.pid)
-  const timer = setTimeout(end, runMaxMs * Math.max(1, files.length / 4))
-  signal.addEventListener('abort', end, { once: true })
-  try {
-    await once(child, 'exit')
-    return { tests: readReport(report), printed }
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', end)
-    end()
-    rmSync(report, { force: true })
-  }
-}
-
-let runs = 0
-
-function endGroup(pid: number | undefined): void {
-  try {
-    if (pid !== undefined) process.kill(-pid, 'SIGKILL')
-  } catch {
-    // All of it has ended.
-  }
-}
-
-interface Report {
-  testResults: { name: string; assertionResults: { fullName: string; status: string }[] }[]
-}
-
-/** @returns nothing of a run that ended before it could report */
-function readReport(path: string): TestResult[] {
-  try {
-    const { testResults } = JSON.parse(readFileSync(path, 'utf8')) as Report
-    return testResults.flatMap(({ name: file, assertionResults }) =>
-      assertionResults.map(({ fullName, status }) => ({ file, name: fullName, status })),
-    )
-  } catch {
-    return []
-  }
+  return { tests, printed }
 }
