@@ -3,7 +3,7 @@ import { runProgram } from '../kit/command-line.ts'
 import { type RunReport, runVitest } from '../kit/run-vitest.ts'
 import { type Failure, failuresOf, filesToRepeat, lineOf } from './judge.ts'
 
-// `npm test` as `.ci/run` judges it. A file that fails is run again by itself, three times, in fresh processes:
+// `npm test` as `.ci/run` judges it; words that follow choose some files. A file that fails is run again by itself, three times, in fresh processes:
 // where all three pass, the fault was luck. It is printed as UNSTEADY and counted apart, to be cured in the next
 // change.
 
@@ -14,7 +14,7 @@ const slowestShown = 40
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 
 async function judge(): Promise<number> {
-  const run = await runVitest({ tree, args: [], limitMs: 25 * minute, shows: true })
+  const run = await runVitest({ tree, args: process.argv.slice(2), limitMs: 25 * minute, shows: true })
   saySlowest(run)
   const failures = failuresOf(run)
   const steady = await withoutLuck(failures)
