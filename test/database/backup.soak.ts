@@ -2,12 +2,13 @@ import { chmod, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:f
 import { existsSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import pg from 'pg'
+import type pg from 'pg'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { assertNoHalfRestore, backUpCluster, restoreCluster } from '../../src/database/backup-embedded.ts'
 import { dumpDatabase } from '../../src/database/backup-external.ts'
 import { startEmbedded } from '../../src/database/embedded.ts'
 import { migrate } from '../../src/database/migrate.ts'
+import { openClient } from '../kit/client.ts'
 import { session } from '../kit/session.ts'
 
 // Backups of the embedded PostgreSQL, on the real one.
@@ -38,8 +39,7 @@ test('a backup beside writers comes back consistent, in another timeline, with t
   const { dataDir, folder, server, start } = await openHome()
   await migrate(server.connection())
   await ask(server.connection(), 'CREATE TABLE pair (a int, b int)')
-  const writer = new pg.Client(server.connection())
-  await writer.connect()
+  const writer = await openClient(server.connection())
   await writer.query('set role none')
   let isOver = false
   const writing = (async () => {

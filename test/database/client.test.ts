@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { listen, openDatabase, openPool } from '../../src/database/client.ts'
+import { borrow } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
@@ -66,7 +67,7 @@ test('statements, locks and idle transactions have their time limits', async () 
 test('an exhausted pool refuses after two seconds instead of waiting for ever', async () => {
   const pool = openPool(db.url, 1, null, () => {})
   onTestFinished(() => pool.end())
-  const busy = await pool.connect()
+  const busy = await borrow(pool)
   await expect(pool.query('select 1')).rejects.toThrow('timeout exceeded')
   busy.release()
   expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }])
@@ -76,7 +77,7 @@ test('idle connections that the server ends are replaced, and reported in one li
   const told = Promise.withResolvers<string>()
   const pool = openPool(db.url, 2, null, told.resolve)
   onTestFinished(() => pool.end())
-  const sessions = await Promise.all([pool.connect(), pool.connect()])
+  const sessions = await Promise.all([borrow(pool), borrow(pool)])
   const asked = sessions.map((session) => session.query<{ pid: number }>('select pg_backend_pid() as pid'))
   const pids = (await Promise.all(asked)).map(({ rows }) => rows[0]?.pid)
   for (const session of sessions) session.release()

@@ -1,10 +1,12 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { assertDurable } from '../../src/database/durability.ts'
+import { borrow } from '../kit/client.ts'
 import { createTestDatabase } from '../kit/database.ts'
 
 test('a database that may forget is refused by the names of its settings', async () => {
   const database = await createTestDatabase()
-  const client = await database.owner.connect()
+  onTestFinished(() => database.drop())
+  const client = await borrow(database.owner)
   // The tests' own cluster is not durable on purpose; a cluster that an operator of the service provides must
   // be.
   const { rows } = await client.query<{ name: string }>(
@@ -21,6 +23,4 @@ test('a database that may forget is refused by the names of its settings', async
   expect(await complaint()).toContain([...off.slice(0, 1), 'synchronous_commit', ...off.slice(1)].join(', '))
   await client.query('SET synchronous_commit = on')
   expect(await complaint()).not.toContain('synchronous_commit')
-  client.release(true)
-  await database.drop()
 })

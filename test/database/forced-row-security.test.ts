@@ -14,6 +14,7 @@ import { ownerRole } from '../../src/database/ownership.ts'
 import { proveWhole } from '../../src/ledger/audit.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { createMerchant } from '../../src/resources/merchants/create.ts'
+import { openClient } from '../kit/client.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { fundedMerchant, openCollection } from '../kit/money.ts'
 import { eventually } from '../kit/eventually.ts'
@@ -262,9 +263,7 @@ test('a dump by such an account holds every row, and such an account restores it
   await dumpDatabase(account.url, { folder: backup, secretPath: null, say })
   const other = await account.another()
   await loadDump(other, { folder: backup, say })
-  const client = new pg.Client(asRole(other, ownerRole))
-  await client.connect()
-  onTestFinished(() => client.end())
+  const client = await openClient(asRole(other, ownerRole))
   expect(await rowsSeen(client)).toBe(before)
   expect(await unforced(client)).toEqual([])
   expect(await migrate(other)).toEqual({ applied: [] })

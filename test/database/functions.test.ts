@@ -1,10 +1,10 @@
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import pg from 'pg'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { readFunctions } from '../../src/database/functions.ts'
 import { migrate } from '../../src/database/migrate.ts'
+import { openClient } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 describe('our functions', () => {
@@ -114,11 +114,7 @@ describe('functions that change', () => {
     write('answer', 'answer() RETURNS int LANGUAGE sql AS $$ SELECT 6 $$')
     await start()
     write('answer', 'answer() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$')
-    const connect = async (application_name: string) => {
-      const client = new pg.Client({ connectionString: db.url, application_name })
-      await client.connect()
-      return client
-    }
+    const connect = (application_name: string) => openClient({ connectionString: db.url, application_name })
     const [newer, looking] = [await connect('merchant-payments'), await connect('test')]
     const answered = async () => (await looking.query<{ answer: number }>('SELECT answer()')).rows[0]?.answer
     await start()
@@ -130,7 +126,6 @@ describe('functions that change', () => {
         return answered()
       })
       .toBe(1)
-    await looking.end()
   })
 })
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { type Database, openDatabase } from '../../src/database/client.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
 import { assertTenantRls, migrate, serviceRole } from '../../src/database/migrate.ts'
+import { borrow } from '../kit/client.ts'
 import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
 import { collectMany, item } from '../kit/money.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
@@ -74,7 +75,7 @@ describe('the data that a merchant reads', () => {
 
   test('is its own where it waited for the session of another', async () => {
     const single = openSingle()
-    const held = await asMerchant(shopAt(0).merchantId, () => single.merchantPool.connect())
+    const held = await asMerchant(shopAt(0).merchantId, () => borrow(single.merchantPool))
     const waiting = [1, 2, 1].map((n) => asMerchant(shopAt(n).merchantId, () => owners(single)))
     asMerchant(shopAt(3).merchantId, () => held.release())
     expect(await Promise.all(waiting)).toEqual([1, 2, 1].map((n) => own(shopAt(n))))
@@ -82,7 +83,7 @@ describe('the data that a merchant reads', () => {
 
   test('never comes over a session that could not be bound', async () => {
     const single = openSingle()
-    const client = await asMerchant(shopAt(1).merchantId, () => single.merchantPool.connect())
+    const client = await asMerchant(shopAt(1).merchantId, () => borrow(single.merchantPool))
     const cut = (_statement: string, callback: (error: Error) => void) => callback(new Error('cut'))
     const query = vi.spyOn(client, 'query').mockImplementation(cut)
     client.release()
@@ -299,23 +300,20 @@ describe('the wall', () => {
 
   test('is missed at the start where its role is above it', async () => {
     const role = `above_${process.pid}`
-    const client = await db.owner.connect()
-    try {
-      await client.query(`BEGIN; CREATE ROLE ${role}`)
-      await expect(assertTenantRls(client, role)).resolves.toBeUndefined()
-      for (const above of [
-        'ALTER ROLE * BYPASSRLS',
-        'GRANT payments_service TO *',
-        'GRANT payments_owner TO *',
-      ]) {
-        await client.query(`SAVEPOINT before; ${above.replace('*', role)}`)
-        await expect(assertTenantRls(client, role)).rejects.toThrow('must hold no rights of others')
-        await client.query('ROLLBACK TO before')
-      }
-    } finally {
-      await client.query('ROLLBACK')
-      client.release()
+    const client = await borrow(db.owner)
+    await client.query(`BEGIN; CREATE ROLE ${role}`)
+    await expect(assertTenantRls(client, role)).resolves.toBeUndefined()
+    for (const above of [
+      'ALTER ROLE * BYPASSRLS',
+      'GRANT payments_service TO *',
+      'GRANT payments_owner TO *',
+    ]) {
+      await client.query(`SAVEPOINT before; ${above.replace('*', role)}`)
+      await expect(assertTenantRls(client, role)).rejects.toThrow('must hold no rights of others')
+      await client.query('ROLLBACK TO before')
     }
+    await client.query('ROLLBACK')
+    client.release()
   })
 })
 

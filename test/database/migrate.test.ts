@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { migrate } from '../../src/database/migrate.ts'
+import { borrow } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { databaseUrl } from '../kit/database-url.ts'
 
@@ -101,8 +102,7 @@ test('a database that is ahead of this version is left as it is', async () => {
 test('a migration that waits for a table in use holds up the others for a moment only', async () => {
   await migrate(db.url, { folder })
   write('0003_third', 'alter table first add column third int')
-  const reader = await db.owner.connect()
-  onTestFinished(() => reader.release(true))
+  const reader = await borrow(db.owner)
   await reader.query('begin; select from first')
   let isOver = false
   const applied = migrate(db.url, { folder }).finally(() => (isOver = true))
@@ -117,8 +117,7 @@ test('a migration that waits for a table in use holds up the others for a moment
 test('a migration that never gets its table leaves all as it was, and says why', async () => {
   await migrate(db.url, { folder })
   write('0003_third', 'create table third (); alter table first add column third int')
-  const reader = await db.owner.connect()
-  onTestFinished(() => reader.release(true))
+  const reader = await borrow(db.owner)
   await reader.query('begin; select from first')
   await expect(migrate(db.url, { folder, lockTries: 2 })).rejects.toThrow(
     '0003_third failed: canceling statement due to lock timeout; others used the table at each of 2 tries',

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readSignatures } from '../../prisma/signatures.ts'
+import { borrow } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 // During a deployment nodes of the previous release work on the new schema: each of their statements (`npm
@@ -20,18 +21,15 @@ afterAll(() => db.drop())
 
 /** Plans each statement under its role, which checks names, types and rights, and runs nothing. */
 async function refusedOf(all: typeof uses, { owner } = db): Promise<string[]> {
-  const session = await owner.connect()
+  const session = await borrow(owner)
   const refused: string[] = []
-  try {
-    for (const { role, statement } of all) {
-      await session.query(`SET ROLE ${role}`)
-      await session
-        .query(`EXPLAIN (GENERIC_PLAN) ${statement}`)
-        .catch((error: Error) => refused.push(`${nameOf(statement)}: ${error.message}`))
-    }
-  } finally {
-    session.release(true)
+  for (const { role, statement } of all) {
+    await session.query(`SET ROLE ${role}`)
+    await session
+      .query(`EXPLAIN (GENERIC_PLAN) ${statement}`)
+      .catch((error: Error) => refused.push(`${nameOf(statement)}: ${error.message}`))
   }
+  session.release(true)
   return refused
 }
 

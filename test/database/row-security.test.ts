@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { withClient } from '../kit/client.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
 import { collectMany, fundedMerchant, item, openCollection, settleMany } from '../kit/money.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
@@ -145,14 +146,10 @@ describe('a temporary table of the service stands in for none of ours', () => {
     statements: string,
     work: (client: pg.PoolClient) => Promise<void>,
   ): Promise<void> {
-    const client = await pool.connect()
-    try {
+    await withClient(pool, async (client) => {
       await client.query(`BEGIN; ${statements}`)
       await work(client)
-    } finally {
-      await client.query('ROLLBACK')
-      client.release()
-    }
+    })
   }
 
   test('neither a lifecycle of its own', () =>

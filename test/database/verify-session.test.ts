@@ -7,6 +7,7 @@ import { readConfig } from '../../src/config/config.ts'
 import { openDatabase } from '../../src/database/client.ts'
 import { migrate, serviceRole } from '../../src/database/migrate.ts'
 import { verifyOwnSessions, verifyTenantRls } from '../../src/database/verify-session.ts'
+import { borrow, openClient } from '../kit/client.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { openCollection } from '../kit/money.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
@@ -93,9 +94,7 @@ describe('behind a pooler that drops the startup options', () => {
   })
 
   test('a session that asked for no role sees no merchant, though its account owns all tables', async () => {
-    const client = new pg.Client(await dropOptions())
-    await client.connect()
-    onTestFinished(() => client.end())
+    const client = await openClient(await dropOptions())
     const { rows } = await client.query(
       `SELECT current_user::text AS role, (SELECT count(*)::int FROM transaction) AS transactions,
          (SELECT count(*)::int FROM merchant) AS merchants`,
@@ -118,7 +117,7 @@ describe('behind a pooler in transaction mode', () => {
       role: serviceRole,
       log: () => {},
     })
-    const sessions = await Promise.all([1, 2, 3].map(() => opened.merchantPool.connect()))
+    const sessions = await Promise.all([1, 2, 3].map(() => borrow(opened.merchantPool)))
     onTestFinished(async () => {
       for (const session of sessions) session.release(true)
       await opened.close()
@@ -146,7 +145,7 @@ describe('behind a pooler in transaction mode', () => {
 test('ordinary sessions pass all checks, and are left without a merchant', async () => {
   const { merchantPool } = db.database
   await verifyOwnSessions(merchantPool)
-  const sessions = await Promise.all(Array.from({ length: 4 }, () => merchantPool.connect()))
+  const sessions = await Promise.all(Array.from({ length: 4 }, () => borrow(merchantPool)))
   const found = await Promise.all(
     sessions.map((each) => each.query(`SELECT current_setting('app.merchant') AS merchant`)),
   )
@@ -155,9 +154,7 @@ test('ordinary sessions pass all checks, and are left without a merchant', async
 })
 
 test('a role that row-level security does not hold is refused', async () => {
-  const client = new pg.Client(db.url)
-  await client.connect()
-  onTestFinished(() => client.end())
+  const client = await openClient(db.url)
   await client.query('SET ROLE none')
   const { rows: users } = await client.query<{ role: string }>('SELECT current_user::text AS role')
   await expect(verifyTenantRls(client, users[0]?.role ?? '')).rejects.toThrow(

@@ -5,6 +5,7 @@ import { listen, openDatabase } from '../../src/database/client.ts'
 import { type Feed, openFeed } from '../../src/events/feed.ts'
 import { type Announcer, announcerBounds, startAnnouncer } from '../../src/events/announcer.ts'
 import { createLog } from '../../src/telemetry/log.ts'
+import { borrow } from '../kit/client.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import { eventually } from '../kit/eventually.ts'
@@ -114,7 +115,7 @@ test('12 writers, two processes, leaving readers: 1 to N, none missed, none twic
 
 test('a rollback gives a position back; the next event of the merchant waits for the commit', async () => {
   const [{ merchantId }, another] = [await makeMerchant(pool), await makeMerchant(pool)]
-  const slow = await db.owner.connect()
+  const slow = await borrow(db.owner)
   const append = `SELECT append_events(ARRAY[($1, 'payment_pending', $2)::new_event], now())`
   for (const [end, first] of [
     ['ROLLBACK', 'second'],

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { borrow } from '../kit/client.ts'
 import { eventually } from '../kit/eventually.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
 
@@ -46,9 +47,7 @@ test.each(['/livez', '/readyz', '/merchant/api/status'])(
 
 test('while a pool gives no session the process lives, but is not ready', async () => {
   const { merchantPool } = service.app.services.database
-  const all = await Promise.all(
-    Array.from({ length: merchantPool.options.max }, () => merchantPool.connect()),
-  )
+  const all = await Promise.all(Array.from({ length: merchantPool.options.max }, () => borrow(merchantPool)))
   let areHeld = true
   const release = () => {
     if (areHeld) for (const session of all) session.release()

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createApiKey, regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
+import { borrow } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { makeMerchant, master } from '../kit/merchants.ts'
 
@@ -50,7 +51,7 @@ test('regenerating replaces both halves and raises the version', async () => {
 
 test('regenerating a key in a transaction that is rolled back changes nothing', async () => {
   const old = await makeMerchant(db.database.pool)
-  const client = await db.database.pool.connect()
+  const client = await borrow(db.database.pool)
   await client.query('BEGIN')
   await regenerateApiKey(client, master, old)
   await client.query('ROLLBACK')

@@ -5,6 +5,7 @@ import type { Actor } from '../../src/identity/actor.ts'
 import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
 import { credentialFreshMs, CredentialWatch, type RevocationReason } from '../../src/identity/credentials.ts'
 import { createLog } from '../../src/telemetry/log.ts'
+import { borrow } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { deactivate, makeMerchant, master, type SignedInMerchant } from '../kit/merchants.ts'
 
@@ -221,7 +222,7 @@ test('a query that fails rejects its callers, and the next check asks again', as
 
 test('a query without an answer is given up after three seconds', async () => {
   const shop = await makeMerchant(db.database.pool)
-  const client = await db.owner.connect()
+  const client = await borrow(db.owner)
   await client.query('BEGIN; LOCK TABLE api_key')
   const start = performance.now()
   await expect(watch.check(actorOf(shop))).rejects.toThrow('timeout')

@@ -1,18 +1,10 @@
 import type pg from 'pg'
+import { transact } from '../../src/database/transact.ts'
 
 /** Changes rows with every trigger off, as only the owner of the database can. */
-export async function corrupt(owner: pg.Pool, statement: string, values: unknown[] = []): Promise<number> {
-  const client = await owner.connect()
-  try {
-    await client.query('BEGIN')
-    await client.query('SET LOCAL session_replication_role = replica')
-    const { rowCount } = await client.query(statement, values)
-    await client.query('COMMIT')
-    return rowCount ?? 0
-  } catch (error) {
-    await client.query('ROLLBACK')
-    throw error
-  } finally {
-    client.release()
-  }
+export function corrupt(owner: pg.Pool, statement: string, values: unknown[] = []): Promise<number> {
+  return transact({ pool: owner }, async (tx) => {
+    await tx.query('SET LOCAL session_replication_role = replica')
+    return (await tx.query(statement, values)).rowCount ?? 0
+  })
 }

@@ -1,23 +1,19 @@
 import type pg from 'pg'
+import { transact } from '../../src/database/transact.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
 import type { Feed } from '../../src/events/feed.ts'
 import { limits } from '../../src/shared/limits.ts'
 
 /** Writes events as the service's functions do, in one transaction that stays open for a while. */
 export async function writeEvents(owner: pg.Pool, merchantIds: readonly number[], holdMs = 0): Promise<void> {
-  const client = await owner.connect()
-  try {
-    await client.query('BEGIN')
-    await client.query(
+  await transact({ pool: owner }, async (tx) => {
+    await tx.query(
       `SELECT append_events(array_agg((m, 'payment_pending', '{}'::jsonb)::new_event), now())
        FROM unnest($1::int[]) AS m`,
       [merchantIds],
     )
-    if (holdMs > 0) await client.query('SELECT pg_sleep($1)', [holdMs / 1_000])
-    await client.query('COMMIT')
-  } finally {
-    client.release()
-  }
+    if (holdMs > 0) await tx.query('SELECT pg_sleep($1)', [holdMs / 1_000])
+  })
 }
 
 /** `count` events of a merchant, announced. */

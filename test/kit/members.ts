@@ -1,4 +1,5 @@
 import type { Pool } from 'pg'
+import { transact } from '../../src/database/transact.ts'
 import type { Access } from '../../src/identity/authenticate.ts'
 import { type Role, roles } from '../../src/identity/roles.ts'
 
@@ -23,27 +24,26 @@ export async function makeMember(
   role: Role,
   name: string = nextName(role),
 ): Promise<TestMember> {
-  const client = await pool.connect()
-  // The service may not write these tables: only its functions may.
-  await client.query('BEGIN; SET LOCAL ROLE payments_owner')
-  const member = await client.query<{ id: number }>(
-    `WITH member AS (
-       INSERT INTO team_member (merchant_id, name, email, role, status, joined_at, approver_since)
-       VALUES ($1, $2, $2 || '@shop.test', $3, 'active', now(), now() - interval '2 days')
-       RETURNING id, merchant_id)
-     INSERT INTO member_secret (member_id, merchant_id) SELECT id, merchant_id FROM member
-     RETURNING member_id AS id`,
-    [merchantId, name, role],
-  )
-  const memberId = member.rows[0]?.id ?? 0
-  const session = await client.query<{ id: number }>(
-    `INSERT INTO session (merchant_id, member_id, expires_at)
-     VALUES ($1, $2, now() + interval '12 hours') RETURNING id`,
-    [merchantId, memberId],
-  )
-  await client.query('COMMIT')
-  client.release()
-  const sessionId = session.rows[0]?.id ?? 0
+  const { memberId, sessionId } = await transact({ pool }, async (tx) => {
+    // The service may not write these tables: only its functions may.
+    await tx.query('SET LOCAL ROLE payments_owner')
+    const member = await tx.query<{ id: number }>(
+      `WITH member AS (
+         INSERT INTO team_member (merchant_id, name, email, role, status, joined_at, approver_since)
+         VALUES ($1, $2, $2 || '@shop.test', $3, 'active', now(), now() - interval '2 days')
+         RETURNING id, merchant_id)
+       INSERT INTO member_secret (member_id, merchant_id) SELECT id, merchant_id FROM member
+       RETURNING member_id AS id`,
+      [merchantId, name, role],
+    )
+    const id = member.rows[0]?.id ?? 0
+    const session = await tx.query<{ id: number }>(
+      `INSERT INTO session (merchant_id, member_id, expires_at)
+       VALUES ($1, $2, now() + interval '12 hours') RETURNING id`,
+      [merchantId, id],
+    )
+    return { memberId: id, sessionId: session.rows[0]?.id ?? 0 }
+  })
   const scopes = roles[role].scopes
   const grant = { merchantId, apiKeyId: sessionId, apiKeyVersion: 1, scopes, hours: 12 }
   return { merchantId, memberId, sessionId, token: (await tokens.issueToken(grant)).token }

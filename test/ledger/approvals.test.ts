@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { borrow } from '../kit/client.ts'
 import { eventually } from '../kit/eventually.ts'
 import { roleNames, roles } from '../../src/identity/roles.ts'
 import { nameHolder, makeMember, type TestMember } from '../kit/members.ts'
@@ -136,8 +137,7 @@ describe('no decision is taken', () => {
     const merchant = await shopAsking(1)
     const id = await openPayout(pool, merchant)
     const by = await person(merchant.merchantId)
-    const removal = await db.owner.connect()
-    onTestFinished(() => removal.release(true))
+    const removal = await borrow(db.owner)
     await removal.query('BEGIN')
     await removal.query(`UPDATE team_member SET status = 'removed', removed_at = now() WHERE id = $1`, [
       by.memberId,

@@ -2,6 +2,7 @@ import type { Pool } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { proveRecent } from '../../src/ledger/audit.ts'
 import { type Invariant, verifyLedger } from '../../src/ledger/verify.ts'
+import { withClient } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { provenBySlices } from '../kit/passes.ts'
 import { keepBooksOfBatches, corruptionsOfBatches } from './corruptions-batches.ts'
@@ -37,18 +38,14 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
-async function found(whole: boolean | 'slices', statements: string[]): Promise<Set<Invariant>> {
-  const client = await db.owner.connect()
-  try {
+function found(whole: boolean | 'slices', statements: string[]): Promise<Set<Invariant>> {
+  return withClient(db.owner, async (client) => {
     await client.query('BEGIN')
     await client.query('SET LOCAL session_replication_role = replica')
     for (const statement of statements) expect((await client.query(statement)).rowCount).not.toBe(0)
-    if (whole === 'slices') return await provenBySlices(client, 1_000)
+    if (whole === 'slices') return provenBySlices(client, 1_000)
     return new Set((await verifyLedger(client, { whole })).map(({ invariant }) => invariant))
-  } finally {
-    await client.query('ROLLBACK')
-    client.release()
-  }
+  })
 }
 
 test('sound books break no invariant, whole or since the point', async () => {

@@ -2,6 +2,7 @@ import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { proveRecent } from '../../src/ledger/audit.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
+import { borrow } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { balanceOf, fundedMerchant, fundMerchant, openCollection } from '../kit/money.ts'
 
@@ -31,7 +32,7 @@ async function lateBooks(...late: readonly string[]) {
   const merchant = await fundedMerchant(pool, 10_000n)
   const open = await openCollection(pool, merchant)
   await settleDown(db)
-  const writer = await db.owner.connect()
+  const writer = await borrow(db.owner)
   await writer.query('BEGIN')
   await fundMerchant(writer, merchant.merchantId, 7n)
   for (const statement of late) await writer.query(statement, [merchant.merchantId, open.transactionId])
@@ -63,7 +64,7 @@ test('the point waits for each transaction that still writes below it: late comm
 
 test('a commit while the books are being proven is not taken for proven', async () => {
   const { db, pool, merchant, commit, found } = await lateBooks()
-  const auditor = await pool.connect()
+  const auditor = await borrow(pool)
   await auditor.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
   expect((await auditor.query('SELECT * FROM audit_ledger(false)')).rows).toEqual([])
   await commit()

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { proveDueSlice, proveRecent, proveWhole } from '../../src/ledger/audit.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { fillBooks, group, recordPoint } from '../bench/books.ts'
+import { borrow } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { corrupt } from '../kit/corrupt.ts'
 import { passOver } from '../kit/passes.ts'
@@ -112,7 +113,7 @@ test('a pass goes on where it stopped, one process at a time', async () => {
     { stage: 'ledger_entry', idDone: 100n, slices: 1, problems: [] },
     { stage: 'ledger_entry', idDone: 200n, slices: 2, problems: [] },
   ])
-  const other = await db.owner.connect()
+  const other = await borrow(db.owner)
   await other.query('BEGIN; SELECT pg_advisory_xact_lock(72707383)')
   expect(await proveDueSlice(db.database, { rows: 100 })).toBe(null)
   await other.query('COMMIT')

@@ -6,6 +6,7 @@ import { serviceJobs } from '../../src/resources/jobs.ts'
 import type { AdminServices } from '../../src/terminal/administration-context.ts'
 import { commands } from '../../src/terminal/commands.ts'
 import type { Services } from '../../src/context.ts'
+import { borrow } from '../kit/client.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { corrupt } from '../kit/corrupt.ts'
@@ -242,7 +243,7 @@ test('sound books break no invariant, whole or since the point', async () => {
   await settleDown()
   await keepBooks()
   expect([await found(true), await found(false)]).toEqual([new Set(), new Set()])
-  const client = await db.owner.connect()
+  const client = await borrow(db.owner)
   expect(await provenBySlices(client, 3)).toEqual(new Set())
   client.release()
 })
@@ -268,21 +269,18 @@ describe('the audit names', () => {
   })
 
   test.each(corruptions)('%s', async (_what, name, corruption) => {
-    const client = await db.owner.connect()
-    try {
-      await client.query('BEGIN')
-      await client.query('SET LOCAL session_replication_role = replica')
-      for (const statement of corruption(books)) await client.query(statement)
-      // New rows are checked at once; the whole proof checks all rows.
-      for (const whole of [false, true]) {
-        const problems = await verifyLedger(client, { whole })
-        expect(problems.map(({ invariant }) => invariant)).toContain(name)
-      }
-      expect(await provenBySlices(client, 1_000)).toContain(name)
-    } finally {
-      await client.query('ROLLBACK')
-      client.release()
+    const client = await borrow(db.owner)
+    await client.query('BEGIN')
+    await client.query('SET LOCAL session_replication_role = replica')
+    for (const statement of corruption(books)) await client.query(statement)
+    // New rows are checked at once; the whole proof checks all rows.
+    for (const whole of [false, true]) {
+      const problems = await verifyLedger(client, { whole })
+      expect(problems.map(({ invariant }) => invariant)).toContain(name)
     }
+    expect(await provenBySlices(client, 1_000)).toContain(name)
+    await client.query('ROLLBACK')
+    client.release()
     expect(await found(true)).toEqual(new Set())
   })
 })
@@ -323,7 +321,7 @@ describe('since the point', () => {
 
   test('one of two processes has its turn', async () => {
     await keepBooks()
-    const other = await db.owner.connect()
+    const other = await borrow(db.owner)
     await other.query('BEGIN; SELECT pg_advisory_xact_lock(72707372)')
     expect(await proveRecent(db.database)).toBe(null)
     expect(await proveWhole(db.database)).toEqual([])
@@ -356,7 +354,7 @@ describe('payments out', () => {
 
   test('a reservation that waited for its turn meets the halt that came meanwhile', async () => {
     const books = await keepBooks()
-    const first = await db.owner.connect()
+    const first = await borrow(db.owner)
     await first.query('BEGIN')
     await first.query('SELECT FROM merchant_balance WHERE merchant_id = $1 FOR UPDATE', [books.merchantId])
     const waiting = next(books)

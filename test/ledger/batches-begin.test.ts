@@ -1,8 +1,9 @@
 import type pg from 'pg'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { claimSend } from '../../src/requests/store.ts'
 import type { Provider } from '../../src/shared/providers.ts'
+import { borrow } from '../kit/client.ts'
 import { deactivate, type SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase, useTestDatabase } from '../kit/database.ts'
 import { fundedMerchant, problemsOf } from '../kit/money.ts'
@@ -170,7 +171,7 @@ test('no recipient begins of a merchant that is gone or owes, of a cancelled bat
 test('no recipient begins that is cancelled, halted or in debt by the time of its turn', async () => {
   const merchant = await rich()
   const id = await openBatch(pool, merchant, payees(3))
-  const holding = await db.owner.connect()
+  const holding = await borrow(db.owner)
   const whileItWaits = async (act: () => Promise<unknown>) => {
     await holding.query('BEGIN')
     await holding.query('SELECT FROM batch WHERE id = $1 FOR UPDATE', [id])
@@ -193,35 +194,31 @@ const others = 200
 
 test(`reads no more beside 10,000 that wait and ${others} batches, of tables never analysed`, async () => {
   const fresh = await createTestDatabase()
-  const client = await fresh.database.pool.connect()
-  try {
-    const merchant = await fundedMerchant(fresh.owner, 200_000_000n)
-    const turn = () =>
-      readsOf(client, async () => {
-        const id = await openBatch(client, merchant, mixed(3))
-        const begun = await beginRecipients(client)
-        expect(begun.length).toBeGreaterThan(7)
-        const items = begun.map(({ recipientId }, n) => ({ id: recipientId, to: n ? 'success' : 'failed' }))
-        expect((await settleRecipients(client, items)).every(({ moved }) => moved)).toBe(true)
-        await cancelBatch(client, merchant, id)
-      })
-    // Plans are made here, and kept.
-    for (let n = 0; n < 7; n += 1) await turn()
-    const before = await turn()
-    await fill(fresh, merchant)
-    const after = await turn()
-    expect(before.get('batch_recipient')).toBeGreaterThan(5)
-    // It looks at each batch under way, and at as many of its recipients as could go; at no others.
-    const more = new Map([...after].map(([name, read]) => [name, read - (before.get(name) ?? 0)]))
-    expect(more.get('batch_recipient')).toBeLessThan(20 * others)
-    expect(more.get('batch')).toBeLessThan(20 * others)
-    more.delete('batch_recipient')
-    more.delete('batch')
-    expect([...more].filter(([, read]) => read > 2 * others)).toEqual([])
-  } finally {
-    client.release(true)
-    await fresh.drop()
-  }
+  onTestFinished(() => fresh.drop())
+  const client = await borrow(fresh.database.pool)
+  const merchant = await fundedMerchant(fresh.owner, 200_000_000n)
+  const turn = () =>
+    readsOf(client, async () => {
+      const id = await openBatch(client, merchant, mixed(3))
+      const begun = await beginRecipients(client)
+      expect(begun.length).toBeGreaterThan(7)
+      const items = begun.map(({ recipientId }, n) => ({ id: recipientId, to: n ? 'success' : 'failed' }))
+      expect((await settleRecipients(client, items)).every(({ moved }) => moved)).toBe(true)
+      await cancelBatch(client, merchant, id)
+    })
+  // Plans are made here, and kept.
+  for (let n = 0; n < 7; n += 1) await turn()
+  const before = await turn()
+  await fill(fresh, merchant)
+  const after = await turn()
+  expect(before.get('batch_recipient')).toBeGreaterThan(5)
+  // It looks at each batch under way, and at as many of its recipients as could go; at no others.
+  const more = new Map([...after].map(([name, read]) => [name, read - (before.get(name) ?? 0)]))
+  expect(more.get('batch_recipient')).toBeLessThan(20 * others)
+  expect(more.get('batch')).toBeLessThan(20 * others)
+  more.delete('batch_recipient')
+  more.delete('batch')
+  expect([...more].filter(([, read]) => read > 2 * others)).toEqual([])
 })
 
 /** As many batches under way as sessions of long ago may have left. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { borrow } from '../kit/client.ts'
 import { counted, many } from '../kit/at-once.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import { balanceOf, eventTypes, fundedMerchant, problemsOf } from '../kit/money.ts'
@@ -171,7 +172,7 @@ describe('a recipient ends', () => {
 
   test('not by the refusal of a send that was sent again', async () => {
     const { merchantId, first } = await underWay(1)
-    const again = await db.owner.connect()
+    const again = await borrow(db.owner)
     await again.query('BEGIN')
     await again.query('UPDATE operator_request SET attempt = 2 WHERE recipient_id = $1', [first])
     const old = settleRecipients(pool, [{ id: first, to: 'failed', source: 'initiate', attempt: 1 }])

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { transactionStates } from '../../src/resources/transactions/states.ts'
+import { borrow } from '../kit/client.ts'
 import { deactivate, makeMerchant } from '../kit/merchants.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import {
@@ -143,7 +144,7 @@ describe('a deposit', () => {
     expect(await writtenRows(db.owner)).toEqual(before)
     await resumePaymentsOut(pool, 'over')
 
-    const first = await pool.connect()
+    const first = await borrow(pool)
     await first.query('BEGIN')
     await depositMany(first, [depositItem(merchant)])
     const waiting = depositMany(other.pool, [depositItem(merchant)])
@@ -239,7 +240,7 @@ describe('many deposits at once', () => {
 
   test('a deposit that lost its reference to a collection leaves its money to the next call', async () => {
     const merchant = await fundedMerchant(pool, 1_000n)
-    const collecting = await pool.connect()
+    const collecting = await borrow(pool)
     await collecting.query('BEGIN')
     await collectMany(collecting, [item(merchant, { reference: 'theirs' })])
     const waiting = depositMany(other.pool, [

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { borrow } from '../kit/client.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { fundedMerchant, openCollection, problemsOf, reverseMany, settleMany } from '../kit/money.ts'
@@ -27,13 +28,9 @@ afterAll(() => db.drop())
 
 /** A transaction under way, in which others are in each other's way. */
 async function underWay(): Promise<pg.PoolClient> {
-  const client = await db.owner.connect()
+  onTestFinished(() => cancelAllPayouts(pool))
+  const client = await borrow(db.owner)
   await client.query('BEGIN')
-  onTestFinished(async () => {
-    await client.query('ROLLBACK')
-    client.release()
-    await cancelAllPayouts(pool)
-  })
   return client
 }
 

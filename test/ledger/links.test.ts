@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { availabilityOf, freeInMsSql } from '../../src/resources/payment-links/availability.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
+import { borrow } from '../kit/client.ts'
 import { deactivate, makeMerchant } from '../kit/merchants.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import { eventTypes, reverseMany, settleMany } from '../kit/money.ts'
@@ -22,7 +23,7 @@ async function problems() {
 
 test('one of 20 payers at once of a link for one payment is asked', async () => {
   const link = await linked({ limit: 1 })
-  const first = await db.owner.connect()
+  const first = await borrow(db.owner)
   await first.query('BEGIN')
   await first.query('SELECT FROM payment_link WHERE id = $1 FOR UPDATE', [link])
   const trying = Promise.all(Array.from({ length: 20 }, () => pay(link)))
@@ -43,7 +44,7 @@ test('one of ten links at once asks one telephone, and one more after that attem
     Array.from({ length: 10 }, (_, n) => openLink(db.owner, owners[n % 2]?.merchantId ?? 0)),
   )
   const ask = (link: number) => payBy(db.database.pool, link, 5_000, { phone: '+22370000002', asked: 1 })
-  const first = await db.owner.connect()
+  const first = await borrow(db.owner)
   await first.query('BEGIN')
   await first.query('SELECT FROM payment_link WHERE id = ANY ($1) FOR UPDATE', [links])
   const asking = Promise.all(links.map(ask))

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { readBalanceAt, readStatement } from '../../src/ledger/statement.ts'
+import { borrow, withClient } from '../kit/client.ts'
 import { corrupt } from '../kit/corrupt.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import { makeMerchant } from '../kit/merchants.ts'
@@ -164,56 +165,50 @@ test('a debt is part of a snapshot, and so is the entry that pays it', async () 
 
 test('an entry that commits after a snapshot of a later moment is part of it', async () => {
   const { merchantId } = await makeMerchant(pool)
-  const held = await owner.connect()
-  try {
-    await held.query('BEGIN')
-    await held.query('SELECT now()')
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    await owner.query(
-      `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
-       SELECT $1, 'held:' || n, 'fund', 'funding', 'available', 100, service_now()
-       FROM generate_series(1, 256) AS n`,
-      [merchantId],
-    )
-    const [snapshot = new Date(0)] = await snapshotsOf(merchantId)
-    await expectExact(merchantId, [snapshot])
-    expect(await readBalanceAt(pool, merchantId, snapshot)).toMatchObject({ available: 0n })
-    await held.query(`SELECT fund_merchant($1, 'funding:held', 7)`, [merchantId])
-    expect(await readBalanceAt(pool, merchantId, snapshot)).toMatchObject({ available: 0n })
-    await held.query('COMMIT')
-    expect(await readBalanceAt(pool, merchantId, snapshot)).toMatchObject({ available: 7n })
-    await expectExact(merchantId, [snapshot, new Date(snapshot.getTime() + 1)])
-  } finally {
-    held.release(true)
-  }
+  const held = await borrow(owner)
+  await held.query('BEGIN')
+  await held.query('SELECT now()')
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  await owner.query(
+    `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
+     SELECT $1, 'held:' || n, 'fund', 'funding', 'available', 100, service_now()
+     FROM generate_series(1, 256) AS n`,
+    [merchantId],
+  )
+  const [snapshot = new Date(0)] = await snapshotsOf(merchantId)
+  await expectExact(merchantId, [snapshot])
+  expect(await readBalanceAt(pool, merchantId, snapshot)).toMatchObject({ available: 0n })
+  await held.query(`SELECT fund_merchant($1, 'funding:held', 7)`, [merchantId])
+  expect(await readBalanceAt(pool, merchantId, snapshot)).toMatchObject({ available: 0n })
+  await held.query('COMMIT')
+  expect(await readBalanceAt(pool, merchantId, snapshot)).toMatchObject({ available: 7n })
+  await expectExact(merchantId, [snapshot, new Date(snapshot.getTime() + 1)])
+  held.release(true)
 })
 
 test('an entry that waits for the transaction that writes a snapshot is part of it', async () => {
   const { merchantId } = await makeMerchant(pool)
-  const [early, writer] = [await owner.connect(), await owner.connect()]
-  try {
-    await early.query('BEGIN')
-    await early.query('SELECT now()')
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    await writer.query('BEGIN')
-    await writer.query(
-      `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
-       SELECT $1, 'waits:' || n, 'fund', 'funding', 'available', 100, service_now()
-       FROM generate_series(1, 256) AS n`,
-      [merchantId],
-    )
-    const late = early.query(`SELECT fund_merchant($1, 'funding:early', 7)`, [merchantId])
-    await db.untilWaiting()
-    await writer.query('COMMIT')
-    await late
-    await early.query('COMMIT')
-    const [snapshot = new Date(0)] = await snapshotsOf(merchantId)
-    expect(await readBalanceAt(pool, merchantId, snapshot)).toMatchObject({ available: 7n })
-    await expectExact(merchantId, [snapshot])
-  } finally {
-    early.release(true)
-    writer.release(true)
-  }
+  const [early, writer] = [await borrow(owner), await borrow(owner)]
+  await early.query('BEGIN')
+  await early.query('SELECT now()')
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  await writer.query('BEGIN')
+  await writer.query(
+    `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
+     SELECT $1, 'waits:' || n, 'fund', 'funding', 'available', 100, service_now()
+     FROM generate_series(1, 256) AS n`,
+    [merchantId],
+  )
+  const late = early.query(`SELECT fund_merchant($1, 'funding:early', 7)`, [merchantId])
+  await db.untilWaiting()
+  await writer.query('COMMIT')
+  await late
+  await early.query('COMMIT')
+  const [snapshot = new Date(0)] = await snapshotsOf(merchantId)
+  expect(await readBalanceAt(pool, merchantId, snapshot)).toMatchObject({ available: 7n })
+  await expectExact(merchantId, [snapshot])
+  early.release(true)
+  writer.release(true)
 })
 
 test('many writers at once leave exact snapshots', async () => {
@@ -238,9 +233,8 @@ test('many writers at once leave exact snapshots', async () => {
 })
 
 /** The blocks that a statement reads, of tables and indexes. */
-async function blocksOf(query: string, values: unknown[]): Promise<number> {
-  const client = await owner.connect()
-  try {
+function blocksOf(query: string, values: unknown[]): Promise<number> {
+  return withClient(owner, async (client) => {
     const plan = () =>
       client.query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(
         `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${query}`,
@@ -251,9 +245,7 @@ async function blocksOf(query: string, values: unknown[]): Promise<number> {
     const { rows } = await plan()
     const { Plan: read = {} } = rows[0]?.['QUERY PLAN'][0] ?? {}
     return (read['Shared Hit Blocks'] ?? 0) + (read['Shared Read Blocks'] ?? 0)
-  } finally {
-    client.release()
-  }
+  })
 }
 
 test('a statement reads as many blocks after 30,000 entries as after 1,000', async () => {

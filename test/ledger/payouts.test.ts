@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
+import { borrow } from '../kit/client.ts'
 import { deactivate, makeMerchant } from '../kit/merchants.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import { balanceOf, eventTypes, fundedMerchant, problemsOf } from '../kit/money.ts'
@@ -256,7 +257,7 @@ describe('a payout begins', () => {
   test('not where the halt or the end of its merchant comes while it waits for the money', async () => {
     const [merchant, gone] = [await fundedMerchant(pool, 5_000n), await fundedMerchant(pool, 5_000n)]
     await openPayout(pool, merchant)
-    const holding = await pool.connect()
+    const holding = await borrow(pool)
     const whileItWaits = async (act: () => Promise<unknown>, { merchantId }: { merchantId: number }) => {
       await holding.query('BEGIN')
       await holding.query('SELECT FROM merchant_balance WHERE merchant_id = $1 FOR UPDATE', [merchantId])

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { proveRecent } from '../../src/ledger/audit.ts'
 import { readBalance } from '../../src/ledger/balance.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
+import { borrow } from '../kit/client.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import {
@@ -141,7 +142,7 @@ test('the audit sums the debt from its point on, and misses no franc of it', asy
   for (let n = 0; n < 4; n += 1) expect((await proof())?.problems).toEqual([])
   await fund(merchant, 1_000n)
   expect(await proof()).toEqual({ problems: [], isEnd: true })
-  const client = await db.owner.connect()
+  const client = await borrow(db.owner)
   await client.query('BEGIN; SET LOCAL session_replication_role = replica')
   await client.query('UPDATE merchant_balance SET receivable = receivable - 1 WHERE merchant_id = $1', [
     merchant.merchantId,

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { borrow } from '../kit/client.ts'
 import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
 import { readEntries } from '../../src/ledger/entries.ts'
 import {
@@ -156,18 +157,15 @@ test.each<Verb>(['deposit_many', 'create_payouts', 'begin_payouts'])(
         ),
       begin_payouts: () => beginPayouts(pool),
     }[verb]
-    const holder = await database.owner.connect()
-    try {
-      await holder.query('BEGIN')
-      await holder.query('SELECT FROM merchant_balance WHERE merchant_id = $1 FOR UPDATE', [held])
-      const reserved = reserve()
-      await database.untilWaiting()
-      await move(both[1], 'fund', 1_000n)
-      await holder.query('COMMIT')
-      await reserved
-    } finally {
-      holder.release()
-    }
+    const holder = await borrow(database.owner)
+    await holder.query('BEGIN')
+    await holder.query('SELECT FROM merchant_balance WHERE merchant_id = $1 FOR UPDATE', [held])
+    const reserved = reserve()
+    await database.untilWaiting()
+    await move(both[1], 'fund', 1_000n)
+    await holder.query('COMMIT')
+    await reserved
+    holder.release()
     const lines = await allLines(merchantId, { from: new Date(0), to: null })
     expect(lines.map((line) => line.availableChange)).toEqual([1_000n, -1_000n])
   },
@@ -186,18 +184,15 @@ test('money that is taken back comes after the entries that it waited for', asyn
   // Spent, so that it takes what is paid in while it waits.
   const { transactionId: spent } = await openDeposit(pool, both[1])
   await settleDeposits(pool, [{ id: spent, to: 'success' }])
-  const holder = await database.owner.connect()
-  try {
-    await holder.query('BEGIN')
-    await holder.query('SELECT FROM merchant_balance WHERE merchant_id = $1 FOR UPDATE', [held])
-    const reversed = reverseMany(pool, ids)
-    await database.untilWaiting()
-    await move(both[1], 'fund', 1_000n)
-    await holder.query('COMMIT')
-    await reversed
-  } finally {
-    holder.release()
-  }
+  const holder = await borrow(database.owner)
+  await holder.query('BEGIN')
+  await holder.query('SELECT FROM merchant_balance WHERE merchant_id = $1 FOR UPDATE', [held])
+  const reversed = reverseMany(pool, ids)
+  await database.untilWaiting()
+  await move(both[1], 'fund', 1_000n)
+  await holder.query('COMMIT')
+  await reversed
+  holder.release()
   const lines = await allLines(merchantId, { from: new Date(0), to: null })
   expect(lines.map((line) => line.availableChange)).toEqual([1_000n, -1_000n, 0n, 1_000n, -1_000n])
 })

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { borrow } from '../kit/client.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { fundedMerchant, openCollection, reverseMany, settleMany } from '../kit/money.ts'
@@ -80,7 +81,7 @@ const analysed = {
 test.each(Object.entries(analysed))(
   `of ${many} rows of tables %s a session reads no more than before there were any`,
   async (kind, sessionsBefore: number[]) => {
-    const client = await db.database.pool.connect()
+    const client = await borrow(db.database.pool)
     // Plans are made here, and kept.
     for (let n = 0; n < 7; n += 1) {
       if (sessionsBefore.includes(n)) await db.owner.query('ANALYZE')
@@ -97,7 +98,7 @@ test.each(Object.entries(analysed))(
 )
 
 test('the first due payout of many shows that work is due', async () => {
-  const client = await db.database.pool.connect()
+  const client = await borrow(db.database.pool)
   await db.owner.query(
     `INSERT INTO payout (merchant_id, payment_method, destination_phone, amount, status, reference,
        scheduled_at, send_at, approval, maker, request_data, created_at)
@@ -116,7 +117,7 @@ test('the first due payout of many shows that work is due', async () => {
 
 /** Finished deposits and payouts of the same merchant, as if written by a session of long ago. */
 async function fill(kind: string): Promise<void> {
-  const client = await db.owner.connect()
+  const client = await borrow(db.owner)
   await client.query('BEGIN; SET LOCAL session_replication_role = replica')
   const statements = [
     `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,

@@ -4,6 +4,7 @@ import { checkRequest } from '../../src/requests/check.ts'
 import { type CallbackRecord, recordAndAsk, recordCallback } from '../../src/requests/record-callback.ts'
 import { claimBounds, claimDue } from '../../src/requests/store.ts'
 import { limits } from '../../src/shared/limits.ts'
+import { borrow } from '../kit/client.ts'
 import { openCollection } from '../kit/money.ts'
 import {
   answers,
@@ -150,19 +151,16 @@ test('each callback gets its own answer: unknown, of another operator, by either
 
 test('a request that another session has delays its own callback only, and no copy is lost', async () => {
   const [held, free] = (await open(2)) as [Opened, Opened]
-  const holder = await scripted.db.owner.connect()
-  try {
-    await holder.query('BEGIN')
-    await holder.query('SELECT FROM operator_request WHERE id = $1 FOR UPDATE', [held.requestId])
-    const waiting = recordCallback(scripted.services, callback(held, { dedupeKey: 'held' }), true)
-    const through = await recordCallback(scripted.services, callback(free), true)
-    expect(through).toMatchObject({ isNew: true, claimed: { id: free.requestId } })
-    await scripted.db.untilWaiting()
-    const { rows } = await scripted.db.owner.query(`SELECT FROM operator_callback WHERE dedupe_key = 'held'`)
-    expect(rows).toEqual([])
-    await holder.query('COMMIT')
-    expect(await waiting).toMatchObject({ isNew: true, claimed: { id: held.requestId } })
-  } finally {
-    holder.release()
-  }
+  const holder = await borrow(scripted.db.owner)
+  await holder.query('BEGIN')
+  await holder.query('SELECT FROM operator_request WHERE id = $1 FOR UPDATE', [held.requestId])
+  const waiting = recordCallback(scripted.services, callback(held, { dedupeKey: 'held' }), true)
+  const through = await recordCallback(scripted.services, callback(free), true)
+  expect(through).toMatchObject({ isNew: true, claimed: { id: free.requestId } })
+  await scripted.db.untilWaiting()
+  const { rows } = await scripted.db.owner.query(`SELECT FROM operator_callback WHERE dedupe_key = 'held'`)
+  expect(rows).toEqual([])
+  await holder.query('COMMIT')
+  expect(await waiting).toMatchObject({ isNew: true, claimed: { id: held.requestId } })
+  holder.release()
 })

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { borrow } from '../kit/client.ts'
 import { eventually } from '../kit/eventually.ts'
 import type { Services } from '../../src/context.ts'
 import type {
@@ -77,18 +78,15 @@ test.each([
 /** Runs `write` against a transaction that is held, and meanwhile a callback is recorded. */
 async function overtaken(write: (opened: Opened) => Promise<unknown>, says: CallbackHint['says']) {
   const opened = await accepted()
-  const holder = await scripted.db.owner.connect()
-  try {
-    await holder.query('BEGIN')
-    await holder.query('SELECT FROM transaction WHERE id = $1 FOR UPDATE', [opened.transactionId])
-    const written = write(opened)
-    await scripted.db.untilWaiting()
-    await callback(opened, says)
-    await holder.query('COMMIT')
-    await written
-  } finally {
-    holder.release()
-  }
+  const holder = await borrow(scripted.db.owner)
+  await holder.query('BEGIN')
+  await holder.query('SELECT FROM transaction WHERE id = $1 FOR UPDATE', [opened.transactionId])
+  const written = write(opened)
+  await scripted.db.untilWaiting()
+  await callback(opened, says)
+  await holder.query('COMMIT')
+  await written
+  holder.release()
   return opened
 }
 

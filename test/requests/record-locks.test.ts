@@ -2,6 +2,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Batches, openBatches } from '../../src/database/batch.ts'
 import { recordRequest, type RequestRecord } from '../../src/requests/store.ts'
+import { borrow } from '../kit/client.ts'
 import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
 import { fundedMerchant, openCollection, reverseMany, settleMany } from '../kit/money.ts'
 import {
@@ -15,6 +16,7 @@ import {
   settlePayouts,
 } from '../kit/money-out.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { eventually } from '../kit/eventually.ts'
 
 let db: TestDatabase
 let pool: pg.Pool
@@ -107,7 +109,7 @@ async function openMany(kind: 'deposit' | 'payout', payer: SignedInMerchant) {
 
 test('a note that waits for a settlement holds nothing that the settlement needs', async () => {
   const { transactionId, requestId } = await openCollection(pool, merchant)
-  const settling = await pool.connect()
+  const settling = await borrow(pool)
   await settling.query('BEGIN')
   // Half of what settling locks, as it does: the transaction first.
   await settling.query('SELECT FROM transaction WHERE id = $1 FOR UPDATE', [transactionId])
@@ -128,11 +130,13 @@ test('notes that are shared wait for no request while they hold another', async 
   const noted = open.map(({ requestId }) => note(requestId, many))
   await db.untilWaiting()
   // Nor does what the one waits for hold up the others.
-  const { rowCount } = await holder.query(
-    'SELECT FROM operator_request WHERE id = ANY ($1) FOR UPDATE SKIP LOCKED',
-    [open.map(({ requestId }) => requestId)],
-  )
-  expect(rowCount).toBe(open.length)
+  await eventually(async () => {
+    const { rowCount } = await holder.query(
+      'SELECT FROM operator_request WHERE id = ANY ($1) FOR UPDATE SKIP LOCKED',
+      [open.map(({ requestId }) => requestId)],
+    )
+    expect(rowCount).toBe(open.length)
+  })
   await holder.query('COMMIT')
   holder.release()
   await Promise.all(noted)
@@ -151,12 +155,8 @@ test.each(['collection', 'deposit', 'payout'] as const)(
     const taken = takeBack()
     await db.untilWaiting()
     const balance = 'SELECT FROM merchant_balance WHERE merchant_id = $1 FOR UPDATE NOWAIT'
-    try {
-      await holder.query(balance, [payer.merchantId])
-    } finally {
-      await holder.query('ROLLBACK')
-      holder.release()
-    }
+    await holder.query(balance, [payer.merchantId])
+    await holder.query('ROLLBACK')
     expect(await taken).toBe(true)
   },
 )
@@ -177,9 +177,9 @@ async function paid(kind: 'collection' | 'deposit' | 'payout', payer: SignedInMe
   return { requestId: it.requestId, takeBack: async () => (await reverseDisbursements(pool, [cause]))[0] }
 }
 
-/** Holds the lock of a request until the test releases it. */
+/** Holds the lock of a request until the test gives it back, or ends. */
 async function holdRequest(id: bigint | undefined): Promise<pg.PoolClient> {
-  const holder = await db.owner.connect()
+  const holder = await borrow(db.owner)
   await holder.query('BEGIN')
   await holder.query('SELECT FROM operator_request WHERE id = $1 FOR UPDATE', [id])
   return holder

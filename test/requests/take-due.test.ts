@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { openBatches } from '../../src/database/batch.ts'
 import { claimDue, claimOne, recordRequest } from '../../src/requests/store.ts'
+import { borrow } from '../kit/client.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { openCollection, settleMany } from '../kit/money.ts'
@@ -80,7 +81,7 @@ describe('a due row', () => {
     const id = await openOne()
     await makeDueIn(-5, id)
     await makeDueIn(null, id)
-    const changing = await db.owner.connect()
+    const changing = await borrow(db.owner)
     await changing.query('BEGIN')
     await changing.query(`UPDATE operator_request SET next_check_at = now() - interval '1 s' WHERE id = $1`, [
       id,
@@ -142,7 +143,7 @@ describe('a claim', () => {
     const due = await open(6)
     await makeDueIn(-5, ...due)
     await makeDueIn(null, ...early)
-    const holder = await db.owner.connect()
+    const holder = await borrow(db.owner)
     await holder.query('BEGIN')
     await holder.query('SELECT FROM operator_request WHERE id = ANY ($1) FOR UPDATE', [
       [...early.slice(0, 40), ...due.slice(0, 2)],

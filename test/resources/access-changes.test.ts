@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type pg from 'pg'
 import { accessPace } from '../../src/limits/request-limits.ts'
+import { borrow } from '../kit/client.ts'
 import { openFixture } from '../kit/fixture.ts'
 import type { TestMerchant } from '../kit/app.ts'
 
@@ -13,7 +14,7 @@ let accessSession: pg.PoolClient | null = null
 
 /** Holds the lock of a session that changes the access, until `letGo`. */
 async function lockAccess({ merchantId }: TestMerchant): Promise<pg.PoolClient> {
-  accessSession = await owner.connect()
+  accessSession = await borrow(owner)
   await accessSession.query('BEGIN')
   await accessSession.query('SELECT pg_advisory_xact_lock(72707373, $1)', [merchantId])
   return accessSession

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
 import { openBatches, shareStatement } from '../../src/database/batch.ts'
+import { borrow } from '../kit/client.ts'
 import { deactivate, makeMerchant, master, type SignedInMerchant } from '../kit/merchants.ts'
 import {
   type PaymentItem,
@@ -148,7 +149,7 @@ test('one bad item fails alone', async () => {
 async function heldOpen(
   work: (client: pg.PoolClient) => Promise<unknown>,
 ): Promise<{ end(): Promise<void> }> {
-  const client = await pool.connect()
+  const client = await borrow(pool)
   await client.query('BEGIN')
   await work(client)
   return {

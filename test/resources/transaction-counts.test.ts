@@ -10,6 +10,7 @@ import {
   type TransactionFilter,
   transactionsWhere,
 } from '../../src/resources/transactions/list.ts'
+import { borrow } from '../kit/client.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { collectMany, item, openCollection, settleMany } from '../kit/money.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
@@ -188,7 +189,7 @@ test('collections and outcomes at once on two pools while counts are added: neve
 
 test('a transaction that commits late, below counted ids, is counted and has its position', async () => {
   const [shop, otherShop] = [await makeMerchant(pool), await makeMerchant(pool)]
-  const late = await other.connect()
+  const late = await borrow(other)
   await late.query('BEGIN')
   await late.query('SET LOCAL idle_in_transaction_session_timeout = 0')
   await collectMany(late, [item(shop)])
@@ -230,7 +231,7 @@ test('a transaction that commits late, below counted ids, is counted and has its
 test('a rolled-back statement, a correction and a deletion by the owner leave the counts right', async () => {
   const shop = await makeMerchant(pool)
   const { transactionId } = await openCollection(pool, shop)
-  const undone = await other.connect()
+  const undone = await borrow(other)
   await undone.query('BEGIN')
   await collectMany(undone, [item(shop), item(shop)])
   await undone.query('ROLLBACK')
@@ -258,7 +259,7 @@ test.each([
   ['a position of a block', 'UPDATE transaction_block SET n_before = n_before + 1 WHERE n > 0'],
   ['a kind in a block', 'UPDATE transaction_block_count SET n = n + 1 WHERE n > 0'],
 ])('the proof notices a wrong count of %s', async (_what, statement) => {
-  const client = await other.connect()
+  const client = await borrow(other)
   await client.query('BEGIN')
   await client.query(statement)
   const { rows } = await client.query('SELECT FROM verify_transaction_counts()')
@@ -273,21 +274,18 @@ function pageOf(where: object, { id, skip }: { id?: object; skip: number }) {
 
 test('a backlog is compacted within the time of a statement, though the plan was made for none', async () => {
   const { merchantId } = await makeMerchant(db.owner)
-  const session = await pool.connect()
-  try {
-    await compactCounts(pool)
-    await db.owner.query('VACUUM ANALYZE transaction_count_change')
-    // From its sixth run on a session keeps its plan.
-    for (let run = 0; run < 8; run += 1) await session.query('SELECT compact_transaction_counts(20000)')
-    await db.owner.query(
-      `INSERT INTO transaction_count_change (merchant_id, bucket, transaction_type, payment_method, status, n)
-       SELECT $1, n / 2, 'pay', 'OperatorA', 'success', 1 - 2 * (n % 2) FROM generate_series(0, 19999) AS n`,
-      [merchantId],
-    )
-    await session.query('SELECT compact_transaction_counts(20000)')
-  } finally {
-    session.release()
-  }
+  const session = await borrow(pool)
+  await compactCounts(pool)
+  await db.owner.query('VACUUM ANALYZE transaction_count_change')
+  // From its sixth run on a session keeps its plan.
+  for (let run = 0; run < 8; run += 1) await session.query('SELECT compact_transaction_counts(20000)')
+  await db.owner.query(
+    `INSERT INTO transaction_count_change (merchant_id, bucket, transaction_type, payment_method, status, n)
+     SELECT $1, n / 2, 'pay', 'OperatorA', 'success', 1 - 2 * (n % 2) FROM generate_series(0, 19999) AS n`,
+    [merchantId],
+  )
+  await session.query('SELECT compact_transaction_counts(20000)')
+  session.release()
   const { rows } = await pool.query('SELECT FROM transaction_count_change WHERE merchant_id = $1', [
     merchantId,
   ])

@@ -8,6 +8,7 @@ import {
   type TransactionFilter,
   transactionsWhere,
 } from '../../src/resources/transactions/list.ts'
+import { borrow } from '../kit/client.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { collectMany, item, settleMany } from '../kit/money.ts'
@@ -144,7 +145,7 @@ test('a sum by hour is that of its rows, also after a settlement in a later hour
 test.each(['n = n + 1', 'amount = amount + 1', 'settled_amount = settled_amount - 1', 'last_bucket = -1'])(
   'the proof notices %s',
   async (change) => {
-    const client = await db.owner.connect()
+    const client = await borrow(db.owner)
     await client.query('BEGIN')
     await client.query(`UPDATE transaction_hour SET ${change} WHERE n > 0`)
     const { rows } = await client.query('SELECT FROM verify_transaction_hours()')

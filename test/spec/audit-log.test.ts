@@ -7,6 +7,7 @@ import { routes } from '../../src/http/rest/routes.ts'
 import { schema } from '../../src/resources/schema.ts'
 import { readEmail } from '../../src/http/pages/mail.ts'
 import { commands } from '../../src/terminal/commands.ts'
+import { borrow } from '../kit/client.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
 import { type MailServer, startMailServer } from '../kit/mail-server.ts'
 import { type AuditedFixture, openFixture, type AuditedShop } from '../kit/audited/fixture.ts'
@@ -327,7 +328,7 @@ test.each(Object.entries(tampering))(
       await fixture.done({ method: 'PUT', path: '/settings', body: { approval_threshold: n }, token })
     await chainAll()
     expect(await chainOf(shop)).toMatchObject({ isIntact: true, isComplete: true, upTo: 7 })
-    const client = await service.database.owner.connect()
+    const client = await borrow(service.database.owner)
     await client.query('BEGIN')
     await client.query('SET LOCAL session_replication_role = replica')
     const touched = await client.query(statement, [merchantId])

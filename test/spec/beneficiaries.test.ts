@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { borrow } from '../kit/client.ts'
 import type { RestAnswer, TestMerchant } from '../kit/app.ts'
 import { openFixture } from '../kit/fixture.ts'
 
@@ -226,7 +227,7 @@ describe('PUT /beneficiaries/{id}', () => {
   test('a concurrent change is checked together with this one', async () => {
     const { id } = await saved({ ...bank, account: '+22370000001' })
     const { owner } = fixture.database
-    const between = await owner.connect()
+    const between = await borrow(owner)
     await between.query('BEGIN')
     await between.query('SELECT FROM beneficiary WHERE id = $1 FOR UPDATE', [id])
     const change = ask('PUT', `/${id}`, { payment_method: 'OperatorA' })

@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { cancelPayoutsOf } from '../../src/resources/payouts/cancel-all.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
+import { withClient } from '../kit/client.ts'
 import { nameHolder, makeMember } from '../kit/members.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { approvalsOn } from '../kit/approvals.ts'
@@ -66,16 +67,12 @@ async function looksAt(id: number): Promise<number> {
   return rows[0]?.n ?? 0
 }
 /** Runs `work` while a session of its own holds the lock that `statement` takes. */
-async function whileLocked<T>(statement: string, id: unknown, work: () => Promise<T>): Promise<T> {
-  const holder = await owner.connect()
-  try {
+function whileLocked<T>(statement: string, id: unknown, work: () => Promise<T>): Promise<T> {
+  return withClient(owner, async (holder) => {
     await holder.query('BEGIN')
     await holder.query(statement, [id])
-    return await work()
-  } finally {
-    await holder.query('ROLLBACK')
-    holder.release()
-  }
+    return work()
+  })
 }
 const nameOf = (query: unknown) => (query as { name?: string }).name
 const statusOf = (shop: TestMerchant, id: number, status: string) =>

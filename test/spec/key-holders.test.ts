@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { borrow } from '../kit/client.ts'
 import { eventually } from '../kit/eventually.ts'
 import { type Role, roles } from '../../src/identity/roles.ts'
 import { makeMember, type TestMember } from '../kit/members.ts'
@@ -210,7 +211,7 @@ test('a key that is made while its maker is removed does not outlive the removal
   const shop = await fixture.merchant()
   const [boss, admin] = [await person(shop, 'owner'), await person(shop, 'admin')]
   // Both wait for the lock of changes of access, the new key first.
-  const holder = await owner.connect()
+  const holder = await borrow(owner)
   await holder.query('BEGIN')
   await holder.query('SELECT pg_advisory_xact_lock(72707373, $1)', [shop.merchantId])
   const waiting = async () => {

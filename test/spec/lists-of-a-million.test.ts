@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { compactCounts } from '../../src/resources/transactions/list.ts'
+import { borrow, withClient } from '../kit/client.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 // The blocks that each filter reads, for a page and for the exact total, in lists of 10,000 rows and of a
@@ -64,8 +65,7 @@ beforeAll(async () => {
   service = await startTestApp()
   const { owner, database } = service.database
   while (await compactCounts(database.pool));
-  const client = await owner.connect()
-  try {
+  await withClient(owner, async (client) => {
     await client.query(`SET session_replication_role = replica; SET synchronous_commit = off;
       SET statement_timeout = 0; SET maintenance_work_mem = '256MB'`)
     const made: TestMerchant[] = []
@@ -77,9 +77,7 @@ beforeAll(async () => {
     }
     shops = made
     await client.query(slowly('VACUUM ANALYZE'))
-  } finally {
-    client.release(true)
-  }
+  })
 }, 900_000)
 afterAll(() => service.close())
 
@@ -128,28 +126,25 @@ function literalOf(value: unknown): string {
 async function blocksOf(document: string, shop: TestMerchant): Promise<number> {
   const statements = await statementsOf(document, shop)
   expect(statements.length).toBeGreaterThan(0)
-  const client = await service.database.owner.connect()
+  const client = await borrow(service.database.owner)
   const blocks = { force_custom_plan: 0, force_generic_plan: 0 }
-  try {
-    await client.query(`SET ROLE payments_merchant; SET app.merchant = '${shop.merchantId}'`)
-    for (const { text, values = [] } of statements) {
-      await client.query(`PREPARE read AS ${text}`)
-      const given = values.length > 0 ? `(${values.map(literalOf).join(', ')})` : ''
-      // A session reads the catalogue before it runs a statement or a function for the first time.
-      await client.query(`EXECUTE read ${given}`)
-      for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {
-        await client.query(`SET plan_cache_mode = ${mode}`)
-        const { rows: plans } = await client.query(
-          `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE read ${given}`,
-        )
-        const plan = plans[0]['QUERY PLAN'][0].Plan
-        blocks[mode] += plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
-      }
-      await client.query('DEALLOCATE read')
+  await client.query(`SET ROLE payments_merchant; SET app.merchant = '${shop.merchantId}'`)
+  for (const { text, values = [] } of statements) {
+    await client.query(`PREPARE read AS ${text}`)
+    const given = values.length > 0 ? `(${values.map(literalOf).join(', ')})` : ''
+    // A session reads the catalogue before it runs a statement or a function for the first time.
+    await client.query(`EXECUTE read ${given}`)
+    for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {
+      await client.query(`SET plan_cache_mode = ${mode}`)
+      const { rows: plans } = await client.query(
+        `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE read ${given}`,
+      )
+      const plan = plans[0]['QUERY PLAN'][0].Plan
+      blocks[mode] += plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
     }
-  } finally {
-    client.release(true)
+    await client.query('DEALLOCATE read')
   }
+  client.release(true)
   return Math.max(blocks.force_custom_plan, blocks.force_generic_plan)
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, test } from 'vitest'
 import { nextSlots, openAdmission, type Priority } from '../../src/limits/admission.ts'
+import { borrow } from '../kit/client.ts'
 import type { RestAnswer } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
@@ -77,7 +78,7 @@ test('a rejected request gets its reason, has written nothing and used up no key
 
 test('while the database stands still, reads stay within their slots and money still comes in', async () => {
   haveSlots(10)
-  const owner = await fixture.database.owner.connect()
+  const owner = await borrow(fixture.database.owner)
   await owner.query('BEGIN; LOCK TABLE transaction IN ACCESS EXCLUSIVE MODE')
   const results: string[] = []
   const tell = async (kind: Priority, asked: Promise<RestAnswer>) => {
@@ -99,7 +100,7 @@ test('while the database stands still, reads stay within their slots and money s
 
 describe('a busy database is 503, not a fault', () => {
   test('no free session, or a lock held too long', async () => {
-    const sessions = await Promise.all(Array.from({ length: 12 }, () => services.database.pool.connect()))
+    const sessions = await Promise.all(Array.from({ length: 12 }, () => borrow(services.database.pool)))
     const gate = Promise.withResolvers<void>()
     const prisma = Array.from({ length: 6 }, () => services.database.prisma.$transaction(() => gate.promise))
     const [query, prismas] = await Promise.all([
@@ -112,7 +113,7 @@ describe('a busy database is 503, not a fault', () => {
     expect([isBusy(query), isBusy(prismas)]).toEqual([true, true])
 
     const before = await fixture.rowCounts()
-    const owner = await fixture.database.owner.connect()
+    const owner = await borrow(fixture.database.owner)
     await owner.query('BEGIN; LOCK TABLE transaction IN SHARE MODE')
     const late = await pay()
     await owner.query('COMMIT')

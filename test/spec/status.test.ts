@@ -1,6 +1,6 @@
-import pg from 'pg'
 import { expect, test } from 'vitest'
 import { providers } from '../../src/shared/providers.ts'
+import { openClient } from '../kit/client.ts'
 import { databaseUrl } from '../kit/database-url.ts'
 import { eventually } from '../kit/eventually.ts'
 import { hour, openFixture } from '../kit/fixture.ts'
@@ -65,8 +65,7 @@ test('an operator that is down makes the service degraded, not down', async () =
 test('503 while the database is out of reach, and 200 when it is back', async () => {
   const { url } = fixture.database
   const name = new URL(url).pathname.slice(1)
-  const server = new pg.Client(databaseUrl(url, 'postgres'))
-  await server.connect()
+  const server = await openClient(databaseUrl(url, 'postgres'))
   try {
     await server.query(`alter database ${name} with allow_connections false`)
     await server.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name])
@@ -83,7 +82,6 @@ test('503 while the database is out of reach, and 200 when it is back', async ()
     expect(pay.body['message']).not.toContain(name)
   } finally {
     await server.query(`alter database ${name} with allow_connections true`)
-    await server.end()
   }
   await eventually(async () => expect((await status()).status).toBe(200))
 })

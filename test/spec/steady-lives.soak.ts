@@ -5,6 +5,7 @@ import { openPool } from '../../src/database/client.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { jobBounds } from '../../src/resources/jobs.ts'
 import { claimBounds } from '../../src/requests/store.ts'
+import { borrow } from '../kit/client.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 import { eventually } from '../kit/eventually.ts'
 import { proveLedger } from '../kit/ledger.ts'
@@ -134,7 +135,7 @@ async function analyseDead(owner: pg.Pool): Promise<void> {
   const { rows } = await owner.query<{ name: string }>(
     `SELECT relname AS name FROM pg_stat_user_tables WHERE schemaname = 'public' AND n_tup_ins > 20`,
   )
-  const client = await owner.connect()
+  const client = await borrow(owner)
   await client.query('BEGIN; SET LOCAL session_replication_role = replica')
   for (const { name } of rows) await client.query(`DELETE FROM ${client.escapeIdentifier(name)}`)
   await client.query('ANALYZE; ROLLBACK')
