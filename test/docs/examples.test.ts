@@ -100,7 +100,7 @@ test('the README and the guides work as written, from the first block to the las
     blocksOf(page, 'sh').map((block) => `echo '# ${page.path}'\n${commandsOf(block, exports)}`),
   )
   expect(blocks.length).toBeGreaterThan(30)
-  const { stdout, stderr } = await run(home, 'bash', ['-c', `${blocks.join('\n')}\necho the end`], 240_000)
+  const { stdout, stderr } = await run(home, 'bash', ['-c', `${blocks.join('\n')}\necho the end`], 840_000)
   expect(refusalsIn(stdout)).toEqual([])
   expect([stdout.endsWith('the end\n'), stdout.endsWith('the end\n') ? '' : stderr]).toEqual([true, ''])
 
@@ -135,7 +135,7 @@ test('the README and the guides work as written, from the first block to the las
     expect(result, document).not.toHaveProperty('errors')
     expect(JSON.stringify(result), document).not.toContain('"code":')
   }
-}, 300_000)
+}, 900_000)
 
 test('the check finds a refusal among the answers', () => {
   const lines = [
