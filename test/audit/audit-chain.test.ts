@@ -1,4 +1,4 @@
-import { createSecretKey, randomBytes, randomInt } from 'node:crypto'
+import { createSecretKey } from 'node:crypto'
 import { expect, test } from 'vitest'
 import {
   chain,
@@ -12,8 +12,14 @@ import {
   proveHead,
   type LinkedEntry,
 } from '../../src/audit/audit-chain.ts'
+import { randomFrom } from '../kit/random.ts'
+import { seed } from '../kit/seeds.ts'
 
-const key = createSecretKey(randomBytes(32))
+const random = randomFrom(seed)
+const below = (bound: number) => Math.floor(random() * bound)
+const thirtyTwoBytes = () => Buffer.from(Array.from({ length: 32 }, () => below(256)))
+
+const key = createSecretKey(thirtyTwoBytes())
 const merchantId = 7
 
 function entryNo(n: number): ChainedEntry {
@@ -55,9 +61,9 @@ function faultOf(entries: readonly LinkedEntry[], head: Head | null): ChainFault
 
 /** Another value of the same kind. */
 function other(value: unknown): unknown {
-  if (typeof value === 'bigint') return value + BigInt(randomInt(1, 9))
+  if (typeof value === 'bigint') return value + BigInt(1 + below(8))
   if (typeof value === 'number') return value + 1
-  if (value instanceof Uint8Array) return randomBytes(32)
+  if (value instanceof Uint8Array) return thirtyTwoBytes()
   return value === null ? '' : `${(value as string).slice(0, -1)}~`
 }
 
@@ -66,7 +72,7 @@ const tampering: Record<string, (rows: LinkedEntry[], at: number) => number> = {
   edit: (rows, at) => {
     const row = rows[at] as LinkedEntry & Record<string, unknown>
     const names = Object.keys(entryNo(1)).concat('hash')
-    const name = names[randomInt(names.length)] ?? ''
+    const name = names[below(names.length)] ?? ''
     Object.assign(row, { [name]: other(row[name]) })
     return at + 1
   },
@@ -113,7 +119,7 @@ test.each(Object.entries(tampering))(
     expect(faultOf(entries, head)).toBeNull()
     for (let turn = 0; turn < 100; turn += 1) {
       const rows = entries.map((entry) => ({ ...entry }))
-      const place = tamper(rows, randomInt(rows.length))
+      const place = tamper(rows, below(rows.length))
       expect(faultOf(rows, head)).toMatchObject({ position: BigInt(place) })
     }
   },
@@ -128,7 +134,7 @@ test('a rewritten chain does not fit its head, and no other role writes a head',
     return chainedBy(link, entry)
   })
   expect(faultOf(anew, head)).toMatchObject({ position: 30n, problem: 'altered' })
-  const forged = { ...link, proof: proveHead(createSecretKey(randomBytes(32)), merchantId, link) }
+  const forged = { ...link, proof: proveHead(createSecretKey(thirtyTwoBytes()), merchantId, link) }
   expect(faultOf(anew, forged)).toMatchObject({ problem: 'head forged' })
   expect(faultOf(anew, { ...link, proof: head.proof })).toMatchObject({ problem: 'head forged' })
   expect(faultOf(anew, null)).toMatchObject({ position: 1n, problem: 'beyond the head' })

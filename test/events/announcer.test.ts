@@ -9,6 +9,8 @@ import { borrow } from '../kit/client.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import { eventually } from '../kit/eventually.ts'
+import { randomFrom } from '../kit/random.ts'
+import { seed } from '../kit/seeds.ts'
 import { stopPolls } from '../kit/stop-polls.ts'
 import { useBounds } from '../kit/use-bounds.ts'
 import { fillLog, onOwnBehalf, readPositions, upTo, writeEvents, writeUnnumbered } from '../kit/event-log.ts'
@@ -51,13 +53,18 @@ async function positions(merchantId: number): Promise<bigint[]> {
 }
 
 /** Reads 1, 2, 3, ... to `last`; leaves at random moments and comes back with its last cursor. */
-async function restlessReader(feed: Feed, merchantId: number, last: bigint): Promise<bigint[]> {
+async function restlessReader(
+  feed: Feed,
+  merchantId: number,
+  last: bigint,
+  random: () => number,
+): Promise<bigint[]> {
   const seen: bigint[] = []
   let cursor = 0n
   while (cursor < last) {
     const stop = new AbortController()
-    const patience = 1 + Math.floor(Math.random() * 30)
-    const timer = setTimeout(() => stop.abort(), Math.random() * 200)
+    const patience = 1 + Math.floor(random() * 30)
+    const timer = setTimeout(() => stop.abort(), random() * 200)
     let taken = 0
     for await (const event of feed.subscribe({ merchantId, after: cursor, signal: stop.signal })) {
       seen.push(event.position)
@@ -74,10 +81,11 @@ test('12 writers, two processes, leaving readers: 1 to N, none missed, none twic
   const [a, b] = [await process(pool), await process(other.pool)]
   const merchants = await Promise.all([0, 1, 2].map(() => makeMerchant(pool)))
   const ids = merchants.map(({ merchantId }) => merchantId)
+  const random = randomFrom(seed)
   const writers = Array.from({ length: 12 }, (_, n) =>
     Array.from({ length: 12 }, (_none, step) => ({
       ids: Array.from({ length: 1 + ((n * 5 + step) % 7) }, (_no, k) => ids[(n + step + k) % 3] ?? 0),
-      holdMs: Math.random() < 0.3 ? Math.random() * 30 : 0,
+      holdMs: random() < 0.3 ? random() * 30 : 0,
     })),
   )
   const total = (id: number) =>
@@ -93,10 +101,10 @@ test('12 writers, two processes, leaving readers: 1 to N, none missed, none twic
     }),
   )
   const reading = Promise.all(
-    ids.flatMap((id) =>
-      [a.feed, b.feed, a.feed].map(async (feed) => ({
+    ids.flatMap((id, nth) =>
+      [a.feed, b.feed, a.feed].map(async (feed, reader) => ({
         id,
-        seen: await restlessReader(feed, id, BigInt(total(id))),
+        seen: await restlessReader(feed, id, BigInt(total(id)), randomFrom(seed + 1 + 3 * nth + reader)),
       })),
     ),
   )

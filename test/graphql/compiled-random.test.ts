@@ -19,10 +19,10 @@ import { schema } from '../../src/resources/schema.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 import { randomFrom } from '../kit/random.ts'
 import { type RandomDocument, randomDocument } from '../kit/random-documents.ts'
+import { seed } from '../kit/seeds.ts'
 import { strength } from '../kit/strength.ts'
 
 const documents = strength(150, 8_000)
-const seed = Number(process.env['SEED'] ?? 1)
 
 let app: TestApp
 let shop: TestMerchant

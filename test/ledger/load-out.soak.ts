@@ -6,6 +6,8 @@ import { recordCallback } from '../../src/requests/record-callback.ts'
 import { claimDue, recordRequest } from '../../src/requests/store.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
 import { useTestDatabase } from '../kit/database.ts'
+import { randomFrom } from '../kit/random.ts'
+import { seed } from '../kit/seeds.ts'
 import { collectMany, fundedMerchant, fundMerchant, item, reverseMany, settleMany } from '../kit/money.ts'
 import {
   addRecipients,
@@ -41,7 +43,8 @@ const merchants = await Promise.all(
   Array.from({ length: 4 }, () => fundedMerchant(db.database.pool, 40_000n)),
 )
 
-const chance = (n: number) => Math.floor(Math.random() * n)
+const random = randomFrom(seed)
+const chance = (n: number) => Math.floor(random() * n)
 
 function one<T>(all: readonly T[]): T {
   const found = all[chance(all.length)]

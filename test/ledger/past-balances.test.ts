@@ -9,6 +9,8 @@ import { useTestDatabase } from '../kit/database.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { fundMerchant, problemsOf } from '../kit/money.ts'
 import { passOver } from '../kit/passes.ts'
+import { randomFrom } from '../kit/random.ts'
+import { seed } from '../kit/seeds.ts'
 
 const db = await useTestDatabase()
 const { owner } = db
@@ -51,12 +53,9 @@ async function write(client: pg.Pool | pg.PoolClient, merchantId: number, entrie
 }
 
 /** Numbers below `bound`, the same for each run of a test. */
-function randomNumbers(seed: number): (bound: number) => number {
-  let state = seed
-  return (bound) => {
-    state = (state * 48_271) % 2_147_483_647
-    return state % bound
-  }
+function randomNumbers(nth: number): (bound: number) => number {
+  const random = randomFrom(seed + nth)
+  return (bound) => Math.floor(random() * bound)
 }
 
 /** The merchant's balances and totals before a moment, as the sums of all entries before it. */
@@ -115,8 +114,8 @@ async function expectExact(merchantId: number, moments: readonly Date[]): Promis
 
 test.each([1, 2, 3, 4, 5, 6])(
   'statement and balance(at) are the sums of all entries, over a random history (%i)',
-  async (seed) => {
-    const random = randomNumbers(seed * 7_919)
+  async (nth) => {
+    const random = randomNumbers(nth)
     const { merchantId } = await makeMerchant(pool)
     const other = await makeMerchant(pool)
     // Enough money for all that follows, so that no entry makes a balance negative.

@@ -33,7 +33,7 @@ const causeOf = ({ subject, id }: Disbursement) => `${subject === 'deposit' ? 't
 const callbackSays = ({ requestId }: Disbursement, said: 'settled' | 'reversed') =>
   recordCallback(scripted.services, {
     provider: 'OperatorA',
-    dedupeKey: `${requestId} ${said} ${Math.random()}`,
+    dedupeKey: crypto.randomUUID(),
     body: '{}',
     requestId,
     correlationId: null,

@@ -13,6 +13,8 @@ import {
 import { borrow } from '../kit/client.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { collectMany, item, openCollection, settleMany } from '../kit/money.ts'
+import { randomFrom } from '../kit/random.ts'
+import { seed } from '../kit/seeds.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
@@ -93,11 +95,13 @@ test('every page of every filter equals the page found by skipping the rows one 
   expect(rows.length).toBeGreaterThan(3)
 })
 
+const random = randomFrom(seed)
+
 /** Every filter's count and some of its pages, also at the ends of blocks, compared with the rows. */
 async function comparePages(merchantId: number): Promise<void> {
   const ctx = asking(merchantId)
   const { prisma } = db.database
-  const pick = (size: number) => Math.floor(Math.random() * size)
+  const pick = (size: number) => Math.floor(random() * size)
   const borders = await prisma.transactionBlock.findMany({ where: { firstId: { gt: 0 } } })
   expect(await prisma.transaction.count()).toBe(5_000)
   for (const filter of filters) {

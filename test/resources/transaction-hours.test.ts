@@ -12,6 +12,8 @@ import { borrow } from '../kit/client.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { collectMany, item, settleMany } from '../kit/money.ts'
+import { randomFrom } from '../kit/random.ts'
+import { seed } from '../kit/seeds.ts'
 
 // The counts and sums of transactions by hour, and the totals and pages of a period that they give.
 
@@ -45,13 +47,15 @@ async function fill(merchantId: number, from: number, to: number): Promise<void>
 const asking = (merchantId: number) =>
   ({ actor: { merchantId }, database: db.database }) as unknown as Context
 
+const random = randomFrom(seed)
+
 /** Random periods with and without a kind; every total and page must be that of the rows. */
 async function comparePeriods(merchantId: number, rounds: number): Promise<void> {
   const ctx = asking(merchantId)
   const { prisma } = db.database
   const moment = () => {
-    const at = start + Math.floor(Math.random() * 11 * hourMs)
-    return new Date(Math.random() < 0.3 ? Math.round(at / hourMs) * hourMs : at)
+    const at = start + Math.floor(random() * 11 * hourMs)
+    return new Date(random() < 0.3 ? Math.round(at / hourMs) * hourMs : at)
   }
   for (let round = 0; round < rounds; round += 1) {
     const [one, other] = [moment(), moment()].toSorted((a, b) => Number(a) - Number(b))

@@ -3,6 +3,8 @@ import { limits } from '../../src/shared/limits.ts'
 import type { Provider } from '../../src/shared/providers.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer, each, hour, minute, openFixture, perOperator, second } from '../kit/fixture.ts'
+import { randomFrom } from '../kit/random.ts'
+import { seed } from '../kit/seeds.ts'
 import { useBounds } from '../kit/use-bounds.ts'
 
 const fixture = await openFixture()
@@ -63,7 +65,8 @@ describe('the customer confirms', () => {
   })
 
   test('any other number confirms after 3 s', async () => {
-    const payments = await perOperator((operator, index = Math.floor(Math.random() * 1e6)) =>
+    const random = randomFrom(seed)
+    const payments = await perOperator((operator, index = Math.floor(random() * 1e6)) =>
       fixture.paid(shop, {
         payment_method: operator,
         customer_phone: `+22376${String(index).padStart(6, '0')}`,

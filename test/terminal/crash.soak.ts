@@ -1,10 +1,10 @@
-import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from 'graphql-ws'
 import { afterEach, expect, test } from 'vitest'
 import { eventuallyGives } from '../kit/eventually.ts'
 import { providers } from '../../src/shared/providers.ts'
 import { randomFrom } from '../kit/random.ts'
+import { seed } from '../kit/seeds.ts'
 import { admin, call, type Home, newHome, type Running, signIn, startProgram } from '../kit/program.ts'
 
 // The service is killed twice in the middle of a hundred payments, at moments that a seed decides.
@@ -37,14 +37,13 @@ const payments: readonly Payment[] = Array.from({ length: paymentsCount }, (_, i
 }))
 
 test('no payment is lost or doubled when the service is killed in the middle of 100 payments', async () => {
-  const seed = Number(process.env['CRASH_SEED'] ?? randomInt(1_000_000))
   const random = randomFrom(seed)
   // The count of acknowledged payments before each kill, and some milliseconds more.
   const kills = [15 + Math.floor(random() * 35), 60 + Math.floor(random() * 30)].map((acknowledged) => ({
     acknowledged,
     ms: Math.floor(random() * 30),
   }))
-  process.stdout.write(`CRASH_SEED=${seed}: kill -9 after ${JSON.stringify(kills)}\n`)
+  process.stdout.write(`SEED=${seed}: kill -9 after ${JSON.stringify(kills)}\n`)
 
   home = await newHome()
   service = await startProgram(home)

@@ -1,10 +1,10 @@
-import { randomInt } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import { MasterSecret } from '../../src/identity/secrets.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { randomFrom } from '../kit/random.ts'
+import { seed } from '../kit/seeds.ts'
 import { collectMany, item, settleMany } from '../kit/money.ts'
 import { addEndpoint, receive, upTo } from '../kit/webhooks/endpoint-queue.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
@@ -42,7 +42,6 @@ async function openScenario(): Promise<{ home: Home; db: TestDatabase; service: 
 }
 
 test('every event arrives, through five kills and a receiver that drops three calls of ten', async () => {
-  const seed = Number(process.env['CRASH_SEED'] ?? randomInt(1_000_000))
   const random = randomFrom(seed)
   const scenario = await openScenario()
   const { pool } = scenario.db.database

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Access } from '../../../src/identity/authenticate.ts'
 import { makeRecoveryCodes } from '../../../src/identity/member-tokens.ts'
@@ -12,7 +11,7 @@ import { createTestDatabase, type TestDatabase } from '../../kit/database.ts'
 let db: TestDatabase
 let access: Access
 let memberId: number
-const secret = randomBytes(20)
+const secret = Buffer.alloc(20, 'secret')
 beforeAll(async () => {
   db = await createTestDatabase()
   access = await openTestAccess(db.database.pool)
