@@ -13,8 +13,8 @@ const mainDatabase = 'payments'
 /** The longest start: after a crash of the machine, PostgreSQL may replay 1 GB of its write-ahead log. */
 const startTimeoutMs = 600_000
 const stopTimeoutMs = 30_000
-/** How long a server that is ready may fail to answer. */
-const answerTimeoutMs = 1_000
+/** How long a server that is ready may fail to answer: on a busy machine it refuses sessions for a while. */
+const answerTimeoutMs = 30_000
 const pollMs = 5
 const logBytesMax = 1_048_576
 /** Every system allows 103 bytes for a socket's path: `/.s.PGSQL.65535` takes 15 of them, 3 are spare. */
@@ -84,7 +84,10 @@ async function reach(cluster: Cluster, keepalive: Keepalive, log: Log): Promise<
       launch(keepalive, logPath, log)
       launched = true
     }
-    if (!server?.ready || !isWatched) continue
+    if (!server?.ready || !isWatched) {
+      readySince = 0
+      continue
+    }
     readySince ||= now
     const error: unknown = await assertAnswers(cluster, server).catch((thrown: unknown) => thrown)
     // Another process may have made the main database at the same moment.

@@ -23,11 +23,13 @@ export interface ConnectionBounds extends Pick<ConnectionMaxima, 'max' | 'perAdd
  * descriptors.
  */
 const refusedMax = 256
-/**
- * The time for which a refused connection waits for its first byte. Choice. The answer waits for that byte,
- * because an answer before the request confuses clients.
- */
-const firstByteMs = 500
+export const refusalBounds = {
+  /**
+   * The time for which a refused connection waits for its first byte. Choice. The answer waits for that byte,
+   * because an answer before the request confuses clients.
+   */
+  firstByteMs: 500,
+}
 /** The pause between two log lines that count the refused connections. */
 const logEveryMs = 60_000
 
@@ -60,7 +62,7 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
 /** Refuses a connection: answers when the first byte arrives, and closes the connection in any case. */
 function refuseConnection(socket: Socket): void {
   socket.on('error', () => socket.destroy())
-  const timer = setTimeout(() => socket.destroy(), firstByteMs)
+  const timer = setTimeout(() => socket.destroy(), refusalBounds.firstByteMs)
   socket.once('data', () => {
     clearTimeout(timer)
     closeConnection(socket, refusalText('OVERLOADED', [`Retry-After: ${limits.overloadRetryS}`]))

@@ -6,11 +6,13 @@ import { probePools } from '../database/client.ts'
 import { passOver } from './request.ts'
 import type { HttpServer } from './server.ts'
 
-/**
- * The longest time that the pools of a ready process may take to answer. Choice: longer than a busy moment,
- * because a process that a load balancer removes leaves its load to the others.
- */
-const answerMs = 1_000
+export const healthBounds = {
+  /**
+   * The longest time that the pools of a ready process may take to answer. Choice: longer than a busy moment,
+   * because a process that a load balancer removes leaves its load to the others.
+   */
+  answerMs: 1_000,
+}
 
 /**
  * Makes the handler of health checks, for load balancers and supervisors. `GET /livez` answers while the
@@ -55,7 +57,7 @@ async function missingParts(services: Services, http: HttpServer): Promise<strin
         () => true,
         () => false,
       ),
-      sleep(answerMs, false, { ref: false }),
+      sleep(healthBounds.answerMs, false, { ref: false }),
     ]),
   )
   return answers ? [] : ['database']

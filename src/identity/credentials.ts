@@ -16,6 +16,14 @@ import { isExpired } from './tokens.ts'
  */
 export const credentialFreshMs = 400
 
+export const credentialBounds = {
+  /**
+   * The time after which the query fails. All requests wait for this one query, so it must not wait for ever
+   * on a connection that has gone silent.
+   */
+  queryMs: 3_000,
+}
+
 /** The reason why an actor may not go on. */
 export type RevocationReason = 'UNAUTHENTICATED' | 'ACCOUNT_INACTIVE' | 'ADDRESS_NOT_ALLOWED'
 
@@ -232,16 +240,10 @@ function addressRevocation(state: KeyState | null, address: string | null): Revo
 const inUseMs = 10_000
 const agingMax = 1_000
 
-/**
- * The time after which the query fails. All requests wait for this one query, so it must not wait for ever on
- * a connection that has gone silent.
- */
-const queryTimeoutMs = 3_000
-
 async function loadStates(pool: pg.Pool, apiKeyIds: number[]): Promise<Map<number, KeyState>> {
   const query: pg.QueryConfig & { query_timeout: number } = {
     name: 'credential-states',
-    query_timeout: queryTimeoutMs,
+    query_timeout: credentialBounds.queryMs,
     text: `SELECT k.id, k.merchant_id AS "merchantId", k.version, k.member_id AS "memberId", t.role,
                   k.last_used_at AS "lastUsedAt", m.status = 'active' AS "isMerchantActive",
                   m.ip_whitelist AS whitelist,

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { listen, openDatabase, openPool } from '../../src/database/client.ts'
+import { databaseBounds, listen, openDatabase, openPool } from '../../src/database/client.ts'
 import { borrow } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { usualBounds } from '../kit/patience.ts'
+import { useBounds } from '../kit/use-bounds.ts'
 
 let db: TestDatabase
 beforeAll(async () => {
@@ -56,7 +58,10 @@ test('every session has only the rights of the service role, for every database 
 })
 
 test('statements, locks and idle transactions have their time limits', async () => {
-  const { rows } = await db.database.pool.query(
+  useBounds(databaseBounds, usualBounds.database, onTestFinished)
+  const pool = openPool(db.url, 1, null, () => {})
+  onTestFinished(() => pool.end())
+  const { rows } = await pool.query(
     `select current_setting('statement_timeout') as statement, current_setting('lock_timeout') as lock,
             current_setting('idle_in_transaction_session_timeout') as idle,
             current_setting('TimeZone') as zone`,
@@ -65,6 +70,7 @@ test('statements, locks and idle transactions have their time limits', async () 
 })
 
 test('an exhausted pool refuses after two seconds instead of waiting for ever', async () => {
+  useBounds(databaseBounds, usualBounds.database, onTestFinished)
   const pool = openPool(db.url, 1, null, () => {})
   onTestFinished(() => pool.end())
   const busy = await borrow(pool)

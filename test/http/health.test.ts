@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { healthBounds } from '../../src/http/health.ts'
 import { borrow } from '../kit/client.ts'
 import { eventually } from '../kit/eventually.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
+import { usualBounds } from '../kit/patience.ts'
+import { useBounds } from '../kit/use-bounds.ts'
 
 let service: TestApp
 beforeAll(async () => {
@@ -46,20 +49,15 @@ test.each(['/livez', '/readyz', '/merchant/api/status'])(
 )
 
 test('while a pool gives no session the process lives, but is not ready', async () => {
+  useBounds(healthBounds, usualBounds.health, onTestFinished)
   const { merchantPool } = service.app.services.database
   const all = await Promise.all(Array.from({ length: merchantPool.options.max }, () => borrow(merchantPool)))
-  let areHeld = true
-  const release = () => {
-    if (areHeld) for (const session of all) session.release()
-    areHeld = false
-  }
-  onTestFinished(release)
   expect(await probe('/readyz')).toMatchObject({
     status: 503,
     body: { status: 'not ready', missing: ['database'] },
   })
   expect(await probe('/livez')).toMatchObject({ status: 200 })
-  release()
+  for (const session of all) session.release()
   await eventually(async () => expect((await probe('/readyz')).status).toBe(200))
 })
 

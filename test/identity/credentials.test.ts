@@ -1,13 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import type { Actor } from '../../src/identity/actor.ts'
 import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
-import { credentialFreshMs, CredentialWatch, type RevocationReason } from '../../src/identity/credentials.ts'
+import {
+  credentialBounds,
+  credentialFreshMs,
+  CredentialWatch,
+  type RevocationReason,
+} from '../../src/identity/credentials.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { borrow } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { deactivate, makeMerchant, master, type SignedInMerchant } from '../kit/merchants.ts'
+import { usualBounds } from '../kit/patience.ts'
+import { useBounds } from '../kit/use-bounds.ts'
 
 let db: TestDatabase
 let watch: CredentialWatch
@@ -221,18 +228,19 @@ test('a query that fails rejects its callers, and the next check asks again', as
 })
 
 test('a query without an answer is given up after three seconds', async () => {
+  useBounds(credentialBounds, usualBounds.credential, onTestFinished)
   const shop = await makeMerchant(db.database.pool)
   const client = await borrow(db.owner)
   await client.query('BEGIN; LOCK TABLE api_key')
-  const start = performance.now()
-  await expect(watch.check(actorOf(shop))).rejects.toThrow('timeout')
-  expect(performance.now() - start).toBeLessThan(4_000)
+  // Its own bound ends it: the lock, the statement and the answer have longer ones here.
+  await expect(watch.check(actorOf(shop))).rejects.toMatchObject({ code: 'OVERLOADED' })
   await client.query('ROLLBACK')
   client.release()
   expect(await watch.check(actorOf(shop))).toMatchObject(living)
 })
 
 test('a caller gets a refusal to retry later when the database is silent for three seconds', async () => {
+  useBounds(credentialBounds, usualBounds.credential, onTestFinished)
   const shop = await makeMerchant(db.database.pool)
   const query = ({ query_timeout }: { query_timeout: number }) =>
     db.database.pool.query({ text: 'SELECT pg_sleep(4)', query_timeout } as pg.QueryConfig)

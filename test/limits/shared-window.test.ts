@@ -11,11 +11,8 @@ import {
 import { openPool } from '../../src/database/client.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { usualBounds } from '../kit/patience.ts'
 import { useBounds } from '../kit/use-bounds.ts'
-
-const usualCountMaxMs = windowBounds.countMaxMs
-// A busy machine takes longer; only one test is about a node that counts alone.
-useBounds(windowBounds, { countMaxMs: 30_000 })
 
 let db: TestDatabase
 let otherPool: ReturnType<typeof openPool>
@@ -122,7 +119,7 @@ test('a caller that has used up its window is refused without a statement', asyn
 })
 
 test('while the database fails or hangs each process counts alone', async () => {
-  useBounds(windowBounds, { countMaxMs: usualCountMaxMs }, onTestFinished)
+  useBounds(windowBounds, usualBounds.window, onTestFinished)
   let query: WindowStore = () => Promise.reject(new Error('gone'))
   const one = node((statement) => query(statement))
   const alone = await Promise.all(Array.from({ length: 30 }, () => one.take('alone', 1)))
@@ -130,7 +127,7 @@ test('while the database fails or hangs each process counts alone', async () => 
   query = () => new Promise(() => {})
   const begun = performance.now()
   expect(await one.take('hung', 1)).toMatchObject({ allowed: true, remaining: 19 })
-  expect(performance.now() - begun).toBeGreaterThanOrEqual(usualCountMaxMs - 5)
+  expect(performance.now() - begun).toBeGreaterThanOrEqual(usualBounds.window.countMaxMs - 5)
 })
 
 test('rows are deleted an hour after their window', async () => {
