@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openPool } from '../../src/database/client.ts'
 import { runProgram, wholeNumber } from '../kit/command-line.ts'
+import { randomFrom } from '../kit/random.ts'
 import { crashBulk } from './bulk.ts'
 import { startOperators } from './operator.ts'
 import { startPostgres } from './postgres.ts'
@@ -14,6 +15,7 @@ each recipient is paid once.
 
   --recipients N  how many (10000)
   --kills N       kills -9 while it runs (5)
+  --seed N        decides which connections are reset (by the clock)
   --short         with short waits for operators, as \`npm run crash\`
 `
 const memoryMaxMb = 400
@@ -23,19 +25,22 @@ const say = (line: string) => void process.stdout.write(`${line}\n`)
 async function runBulk(): Promise<number> {
   const text = { type: 'string' } as const
   const flag = { type: 'boolean', default: false } as const
-  const { values } = parseArgs({ options: { recipients: text, kills: text, short: flag, help: flag } })
+  const { values } = parseArgs({
+    options: { recipients: text, kills: text, seed: text, short: flag, help: flag },
+  })
   if (values.help) {
     say(usage)
     return 0
   }
   const recipients = wholeNumber('recipients', values.recipients ?? '10000')
   const kills = wholeNumber('kills', values.kills ?? '5')
+  const seed = wholeNumber('seed', values.seed ?? `${1 + (Date.now() % 1_000_000)}`)
   const dir = mkdtempSync(join(tmpdir(), 'merchant-payments-bulk-'))
   // PostgreSQL runs under another account when this program runs as root.
   chmodSync(dir, 0o755)
   const postgres = await startPostgres(join(dir, 'pg'), () => {})
-  const operators = await startOperators(join(dir, 'operators.jsonl'), 1)
-  const proxy = await startProxy(postgres.socket, Math.random)
+  const operators = await startOperators(join(dir, 'operators.jsonl'), seed)
+  const proxy = await startProxy(postgres.socket, randomFrom(seed))
   const databaseUrl = `postgresql://${postgres.user}@127.0.0.1:${proxy.port}/payments`
   const owner = openPool({ connectionString: databaseUrl }, 4, null, () => {})
   try {
@@ -50,7 +55,7 @@ async function runBulk(): Promise<number> {
     )
     for (const words of violations.slice(0, shownMax)) say(`  VIOLATED: ${words}`)
     if (peakMb >= memoryMaxMb) say(`  VIOLATED: ${memoryMaxMb} MB are the limit`)
-    say(`${violations.length} violations`)
+    say(`${violations.length} violations (seed ${seed})`)
     return violations.length > 0 || peakMb >= memoryMaxMb ? 1 : 0
   } finally {
     await owner.end()

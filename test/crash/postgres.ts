@@ -14,25 +14,54 @@ export interface Postgres {
   user: string
   /** Kills all its processes (-9) at one moment; it starts again by itself. */
   kill(): void
-  /** @throws Error where it does not answer within 30 s */
+  /** @throws StuckError where it does not start again, or does not answer */
   ready(): Promise<void>
-  /** Reads under the owner's rights, on a connection of its own, all of it in one snapshot. */
+  /**
+   * Reads under the owner's rights, on a connection of its own, all of it in one snapshot.
+   * @throws StuckError where no connection comes
+   */
   read<T>(work: (client: pg.Client) => Promise<T>): Promise<T>
   stop(): Promise<void>
 }
 
-const readyMs = 30_000
+const readyMs = 90_000
+/** How long a connection is tried, also while the server is busy or still starts. */
+const connectMs = 30_000
 
 export async function startPostgres(dataDir: string, log: (line: string) => void): Promise<Postgres> {
   const server = await startEmbedded({ dataDir, durable: true, log })
   const masterOf = () => Number(readFileSync(join(dataDir, 'cluster/postmaster.pid'), 'utf8').split('\n')[0])
   let killed = 0
+  /** The file of its process is missing for a moment. */
+  const hasRestarted = () => {
+    try {
+      return masterOf() !== killed
+    } catch {
+      return false
+    }
+  }
+
+  async function connect(): Promise<pg.Client> {
+    const deadline = performance.now() + connectMs
+    for (;;) {
+      const options = { ...asRole(server.connection(), null), connectionTimeoutMillis: connectMs }
+      const client = new pg.Client(options)
+      client.on('error', () => {})
+      try {
+        await client.connect()
+        return client
+      } catch (error) {
+        await client.end().catch(() => {})
+        if (performance.now() > deadline)
+          throw new StuckError('PostgreSQL gives no connection', { cause: error })
+      }
+      await sleep(20)
+    }
+  }
 
   async function read<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-    const client = new pg.Client({ ...asRole(server.connection(), null), connectionTimeoutMillis: 2_000 })
-    client.on('error', () => {})
+    const client = await connect()
     try {
-      await client.connect()
       await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
       return await work(client)
     } finally {
@@ -52,16 +81,11 @@ export async function startPostgres(dataDir: string, log: (line: string) => void
     },
     async ready() {
       const deadline = performance.now() + readyMs
-      for (;;) {
-        try {
-          if (masterOf() !== killed)
-            return await read(async (client) => void (await client.query('SELECT 1')))
-        } catch (error) {
-          if (performance.now() > deadline)
-            throw new StuckError('PostgreSQL does not come back', { cause: error })
-        }
+      while (!hasRestarted()) {
+        if (performance.now() > deadline) throw new StuckError('PostgreSQL does not come back')
         await sleep(20)
       }
+      await read((client) => client.query('SELECT 1'))
     },
     read,
     stop: () => server.stop(),

@@ -1,4 +1,4 @@
-/** The system does not recover from a kill: a violation like any other. */
+/** The system does not recover from a kill: a fault, or a machine that is too busy. */
 export class StuckError extends Error {
   override readonly name = 'StuckError'
 }

@@ -22,7 +22,7 @@ export interface Service {
 }
 
 /** Long enough for a machine that has four runs and other tests. */
-const startMs = 90_000
+const startMs = 240_000
 
 /**
  * Manages the service under test.
