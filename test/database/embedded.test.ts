@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test 
 import { eventually } from '../kit/eventually.ts'
 import { type EmbeddedServer, startEmbedded } from '../../src/database/embedded.ts'
 import { ask, end, endAll, folders, newFolder, owners, removeFolders } from '../kit/embedded-fixture.ts'
+import { freePort } from '../kit/program.ts'
 import { servers, start, startOwner } from '../kit/embedded-fixture.ts'
 
 /** A data folder that is in use for a while already; `initdb` takes a second. */
@@ -52,7 +53,7 @@ test('no other account can reach the database: no port, and a folder that is clo
 })
 
 test('a port for graphical tools wants the password', async () => {
-  const { server } = await start(used, { tcpPort: 31_873 })
+  const { server } = await start(used, { tcpPort: await freePort() })
   expect(await ask(server.connection(), 'select 1')).toBe(1)
   const tcp = { ...server.connection(), host: '127.0.0.1' }
   expect(await ask(tcp, 'select 1')).toBe(1)
@@ -62,10 +63,11 @@ test('a port for graphical tools wants the password', async () => {
 })
 
 test('a server that cannot start is refused with its own words, and nothing goes on trying', async () => {
-  const blocker = createServer().listen(31_874, '127.0.0.1')
+  const tcpPort = await freePort()
+  const blocker = createServer().listen(tcpPort, '127.0.0.1')
   onTestFinished(() => void blocker.close())
   await once(blocker, 'listening')
-  await expect(start(used, { tcpPort: 31_874 })).rejects.toThrow(
+  await expect(start(used, { tcpPort })).rejects.toThrow(
     /^PostgreSQL did not start[^]*Address already in use/,
   )
   expect(isWatched(used)).toBe(false)

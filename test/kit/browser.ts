@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type BrowserContext, chromium } from 'playwright-core'
+import { patienceMs } from './eventually.ts'
 
 const chromiumPath = '/usr/bin/chromium'
 /** `.ci/run` installs Chromium; a machine without it tests everything but the pages, and says so. */
@@ -19,6 +20,7 @@ export async function openBrowser(options: { width: number; javaScript: boolean 
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: chromiumPath,
     headless: true,
+    timeout: patienceMs,
     viewport: { width: options.width, height: 640 },
     javaScriptEnabled: options.javaScript,
     locale: 'fr-ML',
@@ -32,6 +34,7 @@ export async function openBrowser(options: { width: number; javaScript: boolean 
       '--disable-sync',
     ],
   })
+  context.setDefaultTimeout(patienceMs)
   return {
     context,
     async close() {

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { transact } from '../../src/database/transact.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
 import type { Feed } from '../../src/events/feed.ts'
-import { limits } from '../../src/shared/limits.ts'
+import { patienceMs } from './eventually.ts'
 
 /** Writes events as the service's functions do, in one transaction that stays open for a while. */
 export async function writeEvents(owner: pg.Pool, merchantIds: readonly number[], holdMs = 0): Promise<void> {
@@ -45,7 +45,7 @@ export function onOwnBehalf(feed: Feed): Feed {
   }
 }
 
-/** Reads positions until `count` came, or until nothing came for three polls. */
+/** Reads positions until `count` came, or until nothing came for as long as a test waits. */
 export async function readPositions(
   feed: Feed,
   merchantId: number,
@@ -54,12 +54,12 @@ export async function readPositions(
 ): Promise<bigint[]> {
   const stop = new AbortController()
   const positions: bigint[] = []
-  let timer = setTimeout(() => stop.abort(), limits.eventPollMs * 3)
+  let timer = setTimeout(() => stop.abort(), patienceMs)
   for await (const event of feed.subscribe({ merchantId, after, signal: stop.signal })) {
     positions.push(event.position)
     if (positions.length >= count) break
     clearTimeout(timer)
-    timer = setTimeout(() => stop.abort(), limits.eventPollMs * 3)
+    timer = setTimeout(() => stop.abort(), patienceMs)
   }
   clearTimeout(timer)
   return positions

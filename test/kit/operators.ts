@@ -17,6 +17,7 @@ import type {
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { systemClock } from '../../src/shared/clock.ts'
 import { createLog } from '../../src/telemetry/log.ts'
+import { patienceMs } from './eventually.ts'
 
 export const customer = '+22370000001'
 export const controlToken = 'sandbox-control'
@@ -104,7 +105,7 @@ export function call(
   more: Partial<CallContext> & { ms?: number } = {},
 ): CallContext & { exchanges: OperatorExchange[] } {
   const exchanges: OperatorExchange[] = []
-  const { ms = 5_000, ...rest } = more
+  const { ms = patienceMs, ...rest } = more
   return {
     deadline: new Date(Date.now() + ms),
     priority: 'interactive',

@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { eventuallyGives } from './eventually.ts'
+import { eventuallyGives, patienceMs } from './eventually.ts'
 
 const root = join(import.meta.dirname, '../..')
 const bin = join(root, 'node_modules/.bin')
@@ -62,20 +62,39 @@ export async function newHome(more: Record<string, string> = {}): Promise<Home> 
   }
 }
 
-/** Below 32768: above it the system gives ports to outgoing connections. */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 15_000 + Math.floor(Math.random() * 17_000)
-    const server = createServer()
-    const taken = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(true))
-      server.listen(port, '127.0.0.1', () => resolve(false))
-    })
-    if (taken) continue
-    server.close()
-    await once(server, 'close')
-    return port
+/**
+ * The ports of tests, from 10,000 on: each worker of a run has hundreds of its own, and each process a hundred
+ * of them, so that no other test takes a port before its service listens, or while its service starts again.
+ */
+const portsPerProcess = 100
+const workers = 5
+const processesPerWorker = 10
+const firstPort =
+  10_000 +
+  portsPerProcess *
+    ((Number(process.env['VITEST_POOL_ID'] ?? 0) % workers) * processesPerWorker +
+      (process.pid % processesPerWorker))
+let portsGiven = 0
+
+/** A free port of this process that was not given for as long as possible. */
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < portsPerProcess; tries += 1) {
+    const port = firstPort + (portsGiven++ % portsPerProcess)
+    if (await isFree(port)) return port
   }
+  throw new Error(`No port from ${firstPort} to ${firstPort + portsPerProcess - 1} is free.`)
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer()
+  const isTaken = await new Promise<boolean>((resolve) => {
+    server.once('error', () => resolve(true))
+    server.listen(port, '127.0.0.1', () => resolve(false))
+  })
+  if (isTaken) return false
+  server.close()
+  await once(server, 'close')
+  return true
 }
 
 /** A service that runs as a process of its own. */
@@ -154,7 +173,7 @@ export async function run(
   home: Home,
   program: string,
   args: readonly string[],
-  timeout = 60_000,
+  timeout = patienceMs,
 ): Promise<EndedProgram> {
   try {
     const { stdout, stderr } = await promisify(execFile)(program, [...args], {
@@ -193,7 +212,7 @@ export function startCommand(home: Pick<Home, 'environment'>, args: readonly str
     async said(pattern) {
       const ended = new AbortController()
       void exit.then(() => ended.abort())
-      const signal = AbortSignal.any([ended.signal, AbortSignal.timeout(20_000)])
+      const signal = AbortSignal.any([ended.signal, AbortSignal.timeout(patienceMs)])
       while (!pattern.test(output)) {
         await once(child.stdout, 'data', { signal }).catch(() => {
           throw new Error(`It did not say ${pattern}:\n${output}`)

@@ -1,9 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { expect } from 'vitest'
 import type { EffectName } from '../../src/simulator/effects.ts'
 import type { Simulator, SimulatorOptions } from '../../src/simulator/simulator.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { eventually } from './eventually.ts'
 
 export const second = 1_000
 export const minute = 60 * second
@@ -77,6 +79,23 @@ export async function send(
     headers: response.headers,
     body: isJson ? JSON.parse(raw) : { text: raw },
   }
+}
+
+/** Sends a request that the operator receives and never answers, and gives it up once it was received. */
+export async function expectHanging(
+  bench: SimulatorBench,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<void> {
+  const given = new AbortController()
+  const asked = fetch(bench.url + path, { headers, signal: given.signal }).catch(String)
+  await eventually(async () => {
+    const { body } = await bench.control('GET', '/requests')
+    const seen = body as unknown as { path: string; status: number | null }[]
+    return seen.some((request) => path.endsWith(request.path) && request.status === null)
+  })
+  given.abort()
+  expect(await asked).toBe('AbortError: This operation was aborted')
 }
 
 const basePaths = { a: '/op-a/v1.2/mm', c: '/op-c/v1.2/mm', d: '/op-d/v1.1/mm' } as const

@@ -9,7 +9,7 @@ import { balanceOf, fundedMerchant, fundMerchant, openCollection } from '../kit/
 /** Over large books the note sums as many rows as the proof read. */
 test('a note of the proof that takes longer than an ordinary answer is waited for', async () => {
   const db = await createTestDatabase()
-  const hasty = new pg.Pool({ ...db.connection, query_timeout: 500 })
+  const hasty = new pg.Pool({ ...db.connection, query_timeout: 3_000 })
   onTestFinished(async () => {
     await hasty.end()
     await db.drop()
@@ -18,7 +18,7 @@ test('a note of the proof that takes longer than an ordinary answer is waited fo
   await db.owner.query(`
     ALTER FUNCTION record_proof RENAME TO record_proof_quickly;
     CREATE FUNCTION record_proof(upto_entry bigint, upto_event bigint) RETURNS void LANGUAGE plpgsql AS $$
-    BEGIN PERFORM pg_sleep(1), record_proof_quickly(upto_entry, upto_event); END $$`)
+    BEGIN PERFORM pg_sleep(4), record_proof_quickly(upto_entry, upto_event); END $$`)
   expect(await proveRecent({ pool: hasty })).toEqual({ problems: [], isEnd: true })
   const { rows } = await db.owner.query('SELECT ledger_entry_id FROM audit_point')
   expect(rows).toHaveLength(1)

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
+import { eventuallyGives } from '../kit/eventually.ts'
 
 /** A person with a small phone and no JavaScript, in real Chromium. */
 let service: TestApp
@@ -23,11 +24,11 @@ function pay(method: string, phone: string, reference: string, more: object = {}
   })
 }
 
-async function stateOf(reference: string, wanted: string): Promise<string> {
-  for (const end = Date.now() + 10_000; ; await new Promise((notify) => setTimeout(notify, 100))) {
-    const { body } = await service.rest('GET', `/payment/status/${reference}`)
-    if (body.state === wanted || Date.now() > end) return body.state
-  }
+function stateOf(reference: string, wanted: string): Promise<string> {
+  return eventuallyGives(
+    async () => (await service.rest('GET', `/payment/status/${reference}`)).body.state as string,
+    (state) => state === wanted,
+  )
 }
 
 describe.skipIf(cannotLook)('on a small phone, without JavaScript', () => {

@@ -4,6 +4,7 @@ import type { OperatorCall } from '../../src/simulator/calls.ts'
 import { scenarios } from '../../src/simulator/scenarios.ts'
 import {
   checkoutClient,
+  expectHanging,
   gsmaClient,
   minute,
   openBench,
@@ -45,7 +46,7 @@ test('advancing the clock fires everything due, in order of time, each at its ow
   expect(new Set(bodies.map((body) => body.modificationDate)).size).toBe(3)
   const { body } = await bench.control('GET', '/clock')
   expect(body['offset_ms']).toBe(minute)
-  expect(Date.parse(String(body['now'])) - Date.now() - minute).toBeLessThan(second)
+  expect(Date.parse(String(body['now']))).toBeLessThanOrEqual(Date.now() + minute)
 })
 
 test.each([{ advance_ms: -1 }, { advance_ms: 1.5 }, { advance_ms: '5' }, {}])(
@@ -66,8 +67,7 @@ test('an outage is one operator refusing, hanging or answering 503, until it end
   await bench.control('POST', '/outage', { operator: 'OperatorA', mode: 'refuse' })
   await expect(a.get('/heartbeat')).rejects.toThrow('fetch failed')
   await bench.control('POST', '/outage', { operator: 'OperatorA', mode: 'hang' })
-  const hung = fetch(`${bench.url}/op-a/v1.2/mm/heartbeat`, { signal: AbortSignal.timeout(100) })
-  await expect(hung).rejects.toThrow('timeout')
+  await expectHanging(bench, '/op-a/v1.2/mm/heartbeat')
   expect((await c.get('/heartbeat')).status).toBe(200)
   await bench.control('POST', '/outage', { operator: 'OperatorA', mode: 'none' })
   expect((await a.get('/heartbeat')).status).toBe(200)

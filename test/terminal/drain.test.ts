@@ -30,9 +30,7 @@ function isWhole(text: string): boolean {
   }
 }
 
-test('SIGTERM under load: every request that found a connection is answered whole', {
-  timeout: 60_000,
-}, async () => {
+test('SIGTERM under load: every request that found a connection is answered whole', async () => {
   const home = await newHome()
   onTestFinished(() => home.remove())
   const service = await startProgram(home)
@@ -61,9 +59,7 @@ test('SIGTERM under load: every request that found a connection is answered whol
   expect(code).toBe(0)
 })
 
-test('DRAIN_DELAY_MS is added to the time limit of a stop, and requests go on meanwhile', {
-  timeout: 60_000,
-}, async () => {
+test('DRAIN_DELAY_MS is added to the time limit of a stop, and requests go on meanwhile', async () => {
   // Longer than a stop may take without it.
   const home = await newHome({ DRAIN_DELAY_MS: '10000' })
   onTestFinished(() => home.remove())

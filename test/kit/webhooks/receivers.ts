@@ -7,6 +7,7 @@ import { createSender } from '../../../src/resources/webhooks/send.ts'
 import { signedHeaders, type SigningSecrets } from '../../../src/resources/webhooks/sign.ts'
 import type { Outgoing, Sender } from '../../../src/shared/sender.ts'
 import { receiverCertificate, receiverKey } from './receiver-certificate.ts'
+import { patienceMs } from '../eventually.ts'
 
 /** A request as it arrived. */
 export interface Arrived {
@@ -67,12 +68,12 @@ async function listen(server: Server, host: string): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** Makes a sender for this test, with short deadlines. */
+/** Makes a sender for this test, and patience. */
 export function startSender(
   rules: Partial<AddressRules> = {},
   more: { deadlineMs?: number; ca?: string } = {},
 ): Sender {
-  const sender = createSender({ mode: 'sandbox', deadlineMs: 2_000, ...rules, ...more })
+  const sender = createSender({ mode: 'sandbox', deadlineMs: patienceMs, ...rules, ...more })
   onTestFinished(() => sender.close())
   return sender
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { SendResult } from '../../../src/shared/sender.ts'
+import { patienceMs } from '../../kit/eventually.ts'
 import { receiverCertificate } from '../../kit/webhooks/receiver-certificate.ts'
 import { message, names, startReceiver, startSender, startSocket } from '../../kit/webhooks/receivers.ts'
 
@@ -84,11 +85,9 @@ describe('the status of a receiver', () => {
 })
 
 describe('a receiver that does not answer', () => {
-  const ask = async (port: number, deadlineMs = 250, path = '/'): Promise<SendResult> => {
+  const ask = async (port: number, deadlineMs = patienceMs, path = '/'): Promise<SendResult> => {
     const sender = startSender({}, { deadlineMs })
-    const result = await sender.send(message(`http://127.0.0.1:${port}${path}`))
-    expect(result.durationMs).toBeLessThan(deadlineMs + 2_000)
-    return result
+    return sender.send(message(`http://127.0.0.1:${port}${path}`))
   }
   const unanswered = (error: string) => ({ isDelivered: false, statusCode: null, error, answer: '' })
 
@@ -105,7 +104,7 @@ describe('a receiver that does not answer', () => {
 
   test('is silent', async () => {
     const receiver = await startReceiver(() => {})
-    expect(await ask(receiver.port)).toMatchObject(unanswered('timeout'))
+    expect(await ask(receiver.port, 250)).toMatchObject(unanswered('timeout'))
   })
 
   test('drips its head, a byte at a time', async () => {
@@ -115,19 +114,19 @@ describe('a receiver that does not answer', () => {
       const drip = setInterval(() => socket.write(head.charAt(at++) || 'x'), 20)
       socket.on('close', () => clearInterval(drip))
     })
-    expect(await ask(port)).toMatchObject(unanswered('timeout'))
+    expect(await ask(port, 250)).toMatchObject(unanswered('timeout'))
   })
 
   test('drips its body, which changes nothing: the status had come', async () => {
     const receiver = await startReceiver((response) => {
-      response.writeHead(200, { 'content-length': '100' })
+      response.writeHead(200, { 'content-length': '1000' })
       const drip = setInterval(() => response.write('x'), 20)
       response.on('close', () => clearInterval(drip))
     })
-    const result = await ask(receiver.port, 500)
+    const result = await ask(receiver.port, 2_000)
     expect(result).toMatchObject({ isDelivered: true, statusCode: 200, error: null })
-    expect(result.answer).toMatch(/^x{1,30}$/)
-    expect(result.durationMs).toBeGreaterThanOrEqual(490)
+    expect(result.answer).toMatch(/^x{1,120}$/)
+    expect(result.durationMs).toBeGreaterThanOrEqual(1_990)
   })
 
   test('takes the connection and never shakes hands', async () => {
