@@ -1,11 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { limits } from '../../src/shared/limits.ts'
 import { providers } from '../../src/shared/providers.ts'
 import { watchAvailable } from '../kit/money-out.ts'
 import type { TestMerchant } from '../kit/app.ts'
-import { customer, openFixture } from '../kit/fixture.ts'
+import { customer, minute, openFixture } from '../kit/fixture.ts'
+import { useBounds } from '../kit/use-bounds.ts'
 
 // `POST /deposit` by many callers at once, and repeated.
+
+// Every answer is an outcome, also where sixty callers at once keep the machine busy.
+useBounds(limits, { depositWaitMs: 2 * minute })
 
 const fixture = await openFixture()
 const { owner } = fixture.database

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type App, startApp } from '../../src/app.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
 import { limits } from '../../src/shared/limits.ts'
@@ -20,9 +20,15 @@ vi.mock(import('../../src/shared/limits.ts'), async (original) => {
   }
   return { limits: Object.defineProperties({ ...real }, Object.getOwnPropertyDescriptors(waits)) }
 })
-vi.mock(import('../../src/requests/schedule.ts'), async (original) =>
-  (await import('../kit/quick-polls.ts')).quickPolls(await original()),
-)
+/** While true, the first question about a deposit comes after an hour. */
+const questions = vi.hoisted(() => ({ areLate: false }))
+vi.mock(import('../../src/requests/schedule.ts'), async (original) => {
+  const quick = (await import('../kit/quick-polls.ts')).quickPolls(await original())
+  return {
+    ...quick,
+    firstCheckMs: (...given) => (questions.areLate ? hour : quick.firstCheckMs(...given)),
+  }
+})
 
 const fixture = await openFixture()
 const { owner } = fixture.database
@@ -70,13 +76,13 @@ describe('200', () => {
     expect(await balanceOf(shop)).toEqual({ available: 100_000 - 4 * 1_500, reserved: 0 })
   })
 
-  test('the answer comes with the callback, not with the next query', async () => {
+  test('the answer comes with the callback, also where no question is due for an hour', async () => {
     const shop = await shopWith(10_000)
-    const sent = performance.now()
-    const { status } = await fixture.deposit(shop, { customer_phone: customer('00', '01') })
-    expect(status).toBe(200)
-    // The operator decides after a second; its first query comes after three.
-    expect(performance.now() - sent).toBeLessThan(2_000)
+    questions.areLate = true
+    onTestFinished(() => void (questions.areLate = false))
+    const { status, body } = await fixture.deposit(shop, { customer_phone: customer('00', '01') })
+    expect([status, body.data.status]).toEqual([200, 'success'])
+    expect(await fixture.callbacksOf(body.data.transaction_id)).toBeGreaterThan(0)
   })
 
   test('the record keeps the request and the answer', async () => {
@@ -244,7 +250,6 @@ describe('202: the outcome is not known yet', () => {
     const shop = await shopWith(10_000)
     const [paid, refused] = await Promise.all([opened(shop), opened(shop)])
     expect(paid.tookMs).toBeGreaterThan(waitMs - 50)
-    expect(paid.tookMs).toBeLessThan(waitMs + 1_000)
     expect(await balanceOf(shop)).toEqual({ available: 8_000, reserved: 2_000 })
     await fixture.answer(paid.id, 'confirm')
     await fixture.answer(refused.id, 'decline')
@@ -273,8 +278,9 @@ describe('202: the outcome is not known yet', () => {
     const { config } = fixture.app.services
     const other: App = await startApp({ ...config, port: 0 }, fixture.database.connection)
     afterAll(() => other.close())
-    wait.ms = null
-    const sent = performance.now()
+    // Only the end of the service can bring the answers.
+    wait.ms = hour
+    onTestFinished(() => void (wait.ms = waitMs))
     const base = other.services.addresses.publicUrl
     // One operator is undecided; the other has paid, and its answer hangs.
     const undecided = { customer_phone: customer('11'), payment_method: 'OperatorA' }
@@ -288,7 +294,6 @@ describe('202: the outcome is not known yet', () => {
       [202, 'processing'],
       [202, 'processing'],
     ])
-    expect(performance.now() - sent).toBeLessThan(5_000)
     await other.close()
     const ids = answers.map(({ body }) => body.data.transaction_id as number)
     await fixture.answer(ids[0], 'confirm')
