@@ -184,7 +184,25 @@ const rules: Record<string, Rule> = {
     /^src\/(?:graphql|http)\//.test(path) ? found(withoutComments(text), ownSteps) : [],
 
   'what a comment cites is a page and a heading of src/docs': ({ text }) => deadCitations(text),
+
+  'a test borrows its clients of the database (test/kit/client.ts): one that fails keeps none': ({
+    path,
+    text,
+  }) => (/^test\/.*\.(?:test|soak)\.ts$/.test(path) ? found(withoutComments(text), /\.connect\(\)/g) : []),
+
+  'a test gets its ports from freePort, or from the system': ({ path, text }) =>
+    path.startsWith('test/') ? found(text, ownPorts) : [],
 }
+
+/** Ports that are written down, or drawn at random. */
+const ownPorts = new RegExp(
+  [
+    String.raw`\blisten\(\s*[1-6]\d_?\d{3}\b`,
+    String.raw`\b\w*(?:[pP]ort|PORT)['"]?(?: =|:) ['"]?[1-6]\d_?\d{3}\b`,
+    String.raw`\b\w*[pP]ort = .*(?:Math\.random|randomInt|below)\(`,
+  ].join('|'),
+  'g',
+)
 
 /** Calls that only the steps make: signing in, counting a request, taking a slot. */
 const ownSteps = /\bawait authenticate\(|\.(?:takeTurn|takePage|setTurnHeaders)\(|\badmission\.check\(/g
@@ -326,6 +344,11 @@ describe('each rule can fail', () => {
     [20, 'src/ledger/post.ts', ['/** Books (docs/design', '/none.md). */\n'].join('')],
     [20, 'src/ledger/post.ts', ' * @see docs/design/rules.md\n// As docs/design/rules.md#no-such says.\n'],
     [20, 'src/ledger/post.ts', ['/** Smallest amount (specif', 'ication: Limits). */\n'].join('')],
+    [21, 'test/a.test.ts', ['const client = await db.owner.', 'connect()\n'].join('')],
+    [21, 'test/a.soak.ts', ['const client = new pg.Client(url)\nawait client.', 'connect()\n'].join('')],
+    [22, 'test/a.test.ts', ['createServer().listen(', "31_874, '127.0.0.1')\n"].join('')],
+    [22, 'test/a.test.ts', ['await start(used, { tcpPort', ': 31_873 })\n'].join('')],
+    [22, 'test/kit/a.ts', ['const port', ' = 15_000 + Math.floor(Math.random() * 17_000)\n'].join('')],
   ])('%i is broken by %s', (index, path, text) => {
     const rule = rules[ruleNames[index] ?? '']
     expect(rule?.({ path, text })).toHaveLength(1)
@@ -346,6 +369,8 @@ describe('each rule can fail', () => {
       },
       { path: 'src/terminal/run.ts', text: importing('../app.ts') },
       { path: 'test/ledger/post.test.ts', text: importing('../../src/app.ts') },
+      { path: 'test/kit/session.ts', text: ['await client.', 'connect()\n'].join('') },
+      { path: 'test/a.test.ts', text: "server.listen(0, '127.0.0.1')\nconst port = await freePort()\n" },
       { path: '.config/prisma.ts', text: 'export default {}\n' },
       { path: 'src/ledger/post.ts', text: `export function post() {\n${'  go()\n'.repeat(58)}}\n` },
       {

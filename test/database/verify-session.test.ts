@@ -129,7 +129,7 @@ describe('behind a pooler in transaction mode', () => {
   const words = 'A database session lost the merchant that it was bound to'
 
   test('a session whose next statement goes elsewhere is refused', async () => {
-    const client = await (await pooled((turn) => turn)).connect()
+    const client = await borrow(await pooled((turn) => turn))
     await expect(verifyTenantRls(client, 'payments_merchant')).rejects.toThrow(words)
   })
 

@@ -8,7 +8,10 @@ import { previewBounds } from '../../src/resources/batches/preview.ts'
 /** How much longer than in production a test lets the service wait before it gives up. */
 const times = 20
 
-/** The bounds as production has them, for the tests of a bound: `useBounds(databaseBounds, usualBounds.database)`. */
+/**
+ * The bounds as production has them, for the tests of a bound: `useBounds(databaseBounds,
+ * usualBounds.database)`.
+ */
 export const usualBounds = {
   credential: { ...credentialBounds },
   database: { ...databaseBounds },

@@ -63,8 +63,8 @@ export async function newHome(more: Record<string, string> = {}): Promise<Home> 
 }
 
 /**
- * The ports of tests, from 10,000 on: each worker of a run has hundreds of its own, and each process a hundred
- * of them, so that no other test takes a port before its service listens, or while its service starts again.
+ * The ports of tests, from 10,000 to 14,999: each worker of a run has a thousand of its own, and each process
+ * a hundred of them. No other test takes a port before its service listens, or while it starts again.
  */
 const portsPerProcess = 100
 const workers = 5
