@@ -6,6 +6,7 @@ import { readFunctions } from '../../src/database/functions.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { openClient } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { eventually } from '../kit/eventually.ts'
 
 describe('our functions', () => {
   test('each has one file, which is named like it and defines nothing else', async () => {
@@ -120,12 +121,10 @@ describe('functions that change', () => {
     await start()
     expect(await answered()).toBe(6)
     await newer.end()
-    await expect
-      .poll(async () => {
-        await start()
-        return answered()
-      })
-      .toBe(1)
+    await eventually(async () => {
+      await start()
+      expect(await answered()).toBe(1)
+    })
   })
 })
 

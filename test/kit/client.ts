@@ -55,7 +55,7 @@ async function giveBack(client: pg.PoolClient): Promise<void> {
   client.release(true)
 }
 
-/** What the types of `pg` do not name. */
+/** The number of the session, which the types of `pg` leave out. */
 type Session = pg.PoolClient & { processID: number }
 
 /** A session that waits for a lock does not notice that its client is gone, and keeps its own locks. */
