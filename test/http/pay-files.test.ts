@@ -1,6 +1,18 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { filesCrossed, stopsOf } from '../kit/crossed-files.ts'
-import { openFixture } from '../kit/fixture.ts'
+import { hour, openFixture } from '../kit/fixture.ts'
+
+// No job begins by itself while the files are counted, however long that takes.
+vi.mock(import('../../src/jobs/schedule.ts'), async (original) => {
+  const { startJobs } = await original()
+  return {
+    startJobs: (jobs, log) =>
+      startJobs(
+        jobs.map((job) => ({ ...job, everyMs: hour })),
+        log,
+      ),
+  }
+})
 
 /** The files that one POST /pay crosses, from the request to the answer; at most 30. */
 const way: readonly string[] = [
