@@ -4,6 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { readBody } from '../../src/http/request.ts'
 import { listenHttp } from '../../src/http/server.ts'
 import { limits } from '../../src/shared/limits.ts'
+import { eventually } from '../kit/eventually.ts'
 
 test('a connection without a request does not delay the end of the server', async () => {
   const http = await listenHttp(
@@ -14,9 +15,9 @@ test('a connection without a request does not delay the end of the server', asyn
   const silent = connect(http.port, '127.0.0.1')
   onTestFinished(() => void silent.destroy())
   await once(silent, 'connect')
-  const begun = performance.now()
-  await http.drain(10_000)
-  expect(performance.now() - begun).toBeLessThan(3_000)
+  // Longer than the test may take.
+  await http.drain(3_600_000)
+  await expect(fetch(`http://127.0.0.1:${http.port}/`)).rejects.toThrow('fetch failed')
 })
 
 test('a running request is answered, and its connection ends with the answer', async () => {
@@ -27,9 +28,8 @@ test('a running request is answered, and its connection ends with the answer', a
     Promise.resolve((_message, response) => void gate.promise.then(() => response.end('done'))),
   )
   const answer = fetch(`http://127.0.0.1:${http.port}/`)
-  await expect
-    .poll(async () => new Promise((count) => http.server.getConnections((_e, n) => count(n))))
-    .toBe(1)
+  const connections = () => new Promise<number>((count) => http.server.getConnections((_e, n) => count(n)))
+  await eventually(async () => expect(await connections()).toBe(1))
   const drained = http.drain(10_000)
   expect(http.isDraining()).toBe(true)
   gate.resolve()

@@ -57,10 +57,8 @@ test('a deadline that passes before the connection stands is not sent, nor later
   onTestFinished(() => void server.close())
   const { port } = server.address() as { port: number }
   const url = `https://127.0.0.1:${port}/x`
-  const started = Date.now()
   const result = await client(url).send(post(url, { body: 'x'.repeat(100_000) }), call({ ms: 700 }))
   expect(result).toEqual({ kind: 'not_sent', cause: 'deadline_before_send' })
-  expect(Date.now() - started).toBeLessThan(1_500)
   expect(bytes).toBeLessThan(10_000)
 })
 

@@ -144,6 +144,8 @@ test('an endpoint changed while its receiver is slow gets the other events at it
 })
 
 test('a hanging endpoint delays no other endpoint', async () => {
+  // It hangs for longer than the test may take.
+  useBounds(limits, { webhookDeadlineMs: 3_600_000 }, onTestFinished)
   const hanging = await receive(() => () => {})
   const others = await Promise.all(Array.from({ length: 4 }, () => receive()))
   const stuck = await endpointTo(hanging.url)
@@ -159,12 +161,10 @@ test('a hanging endpoint delays no other endpoint', async () => {
   const { rows: before } = await jobs()
   for (let round = 0; round < 5; round += 1) await happen(base.database, stuck.merchantId, 2)
   expect((await jobs()).rows).toEqual(before)
-  const begun = performance.now()
   for (let round = 0; round < 5; round += 1) {
     for (const { merchantId } of quick) await happen(base.database, merchantId, 20)
   }
   await Promise.all(quick.map(({ id }) => stands(id, { delivered: 100 })))
-  expect(performance.now() - begun).toBeLessThan(20_000)
   expect(hanging.calls).toHaveLength(1)
 })
 
