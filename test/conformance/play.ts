@@ -16,7 +16,7 @@ import type { OperatorFixture, DriverOperation, DriverUnderTest, ConformanceVerd
 const amount = 5_000n
 const roundsMax = 8
 const roundMs = 3_000
-const callMs = 10_000
+const callMs = 60_000
 
 /** One operation under one fault, at an operator of its own. */
 export interface Trial {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { formatXof } from '../../src/shared/money.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
 
 // The page of a payment that its merchant asked for: its state, and its receipt.
 
@@ -89,9 +90,8 @@ test('the receipt shows an amount that was given back in part', async () => {
   )
   const { body } = await service.graphql(refund, { id: find.body.data.transaction.id }, shop.token)
   expect(body.data.refundTransaction.kind).toBe('PaymentInitiation')
-  await expect
-    .poll(async () => (await look(address)).text)
-    .toContain(`Refunded</dt><dd class="name">${formatXof(2_000)}`)
+  const refunded = `Refunded</dt><dd class="name">${formatXof(2_000)}`
+  await eventually(async () => expect((await look(address)).text).toContain(refunded))
   expect((await look(address)).text).toContain('Payment complete')
 })
 
