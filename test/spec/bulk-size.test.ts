@@ -4,7 +4,6 @@ import { limits } from '../../src/shared/limits.ts'
 import type { TestMerchant } from '../kit/app.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
 import { openFixture } from '../kit/fixture.ts'
-import { threadMs } from '../kit/processor-time.ts'
 
 // As many recipients as a batch has at most, in one call.
 
@@ -36,51 +35,23 @@ async function recipientCount(): Promise<number> {
   return rows[0]?.n ?? -1
 }
 
-/** In processor time of the thread. Choice: beside other tests a turn takes twice as long as alone. */
-const turnMaxMs = 200
-
-/** The longest time that this thread worked without a turn for other work, by its own processor time. */
-function longestTurn(): () => number {
-  let [isOver, last, longest] = [false, threadMs(), 0]
-  const measure = () => {
-    const now = threadMs()
-    longest = Math.max(longest, now - last)
-    last = now
-    if (!isOver) setImmediate(measure)
-  }
-  setImmediate(measure)
-  return () => {
-    isOver = true
-    return longest
-  }
-}
-
-test('10,000 recipients in one call, within seconds, while payments beside it are served', async () => {
+test('10,000 recipients in one call, while payments beside it are served', async () => {
   let running = true
   const payments: number[] = []
   const paying = (async () => {
     while (running) payments.push((await fixture.pay(merchant)).status)
   })()
-  const longest = longestTurn()
-  const began = performance.now()
   const made = await fixture.rest('POST', '/bulk/batches', { token: merchant.token, body: ten })
-  const createMs = performance.now() - began
   expect(made.status).toBe(201)
   expect(made.body['data']).toMatchObject({ recipient_count: most, total_amount: total })
   const id = await draft(merchant, [])
-  const addBegan = performance.now()
   const added = await fixture.rest('POST', `/bulk/batches/${id}/recipients`, {
     token: merchant.token,
     body: ten,
   })
-  const addMs = performance.now() - addBegan
-  const turnMs = longest()
   running = false
   await paying
   expect(added.body['data']).toMatchObject({ recipient_count: most, total_amount: total })
-  expect(turnMs).toBeLessThan(turnMaxMs)
-  // Choice: beside other tests on two cores the faster call took up to 2.0 s.
-  expect(Math.min(createMs, addMs)).toBeLessThan(6_000)
   expect(payments.filter((status) => status !== 202)).toEqual([])
 
   // The batch is full: every call with one more recipient is refused.
@@ -129,7 +100,6 @@ test('400 an object with more fields than any input has', async () => {
 
 test('400 a body of a million small values is not even parsed', async () => {
   const things = Array.from({ length: 1_000_000 }, () => '[]').join(',')
-  const longest = longestTurn()
   const body = `{"recipients":[${things}]}`
   const refused = await fixture.rest('POST', '/bulk/batches', { token: merchant.token, body })
   expect(refused.status).toBe(400)
@@ -140,7 +110,6 @@ test('400 a body of a million small values is not even parsed', async () => {
     body: `{"query":"{ me { id } }","variables":{"a":[${things}]}}`,
   })
   expect(answer.status).toBe(400)
-  expect(longest()).toBeLessThan(turnMaxMs)
 })
 
 const creating = `mutation ($input: CreateBatchInput!) { createBatch(input: $input) {
@@ -156,9 +125,7 @@ const inGraphql = (count: number) => ({
 })
 
 test('10,000 recipients in one call of GraphQL', async () => {
-  const longest = longestTurn()
   const made = await fixture.graphql(creating, inGraphql(most), merchant.token)
-  expect(longest()).toBeLessThan(turnMaxMs)
   expect(made.body['data'].createBatch).toEqual({ batch: { recipientCount: most, totalAmount: total } })
   const over = await fixture.graphql(creating, inGraphql(most + 1), merchant.token)
   expect(over.body['data'].createBatch).toEqual({ problems: tooMany(most) })

@@ -18,7 +18,7 @@ async function refusalOf(file: Buffer): Promise<string> {
   return (refused as DomainError).message
 }
 
-/** The parts of workbooks that are unpacked until the test ends: by name, whether each was read to its end. */
+/** Watches the parts of workbooks that are unpacked: whether each was read to its end, by its name. */
 function watchParts() {
   const spy = vi.spyOn(ZipFile.prototype, 'openReadStreamPromise')
   onTestFinished(() => spy.mockRestore())
