@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { afterAll, inject } from 'vitest'
 import { type Database, openDatabase, openPool } from '../../src/database/client.ts'
@@ -24,6 +25,9 @@ export interface TestDatabase {
   /** Closes all connections, also those of other programs; the database itself is dropped after the run. */
   drop(): Promise<void>
 }
+
+/** The end of a pool waits for all of its clients: one that is never released must not hang the run. */
+const endMsMax = 60_000
 
 /** The connection limit that marks a database as no longer used. */
 export const doneWith = 0
@@ -51,7 +55,8 @@ export async function createTestDatabase(options: { template?: string } = {}): P
   const others: Database[] = []
   const owner = openPool(connection, 5, null, log)
   const drop = async () => {
-    await Promise.all([owner.end(), ...[database, ...others].map((each) => each.close())])
+    const ending = Promise.all([owner.end(), ...[database, ...others].map((each) => each.close())])
+    const isOver = await Promise.race([ending, sleep(endMsMax, false, { ref: false })])
     // Not dropped at once: where many files were just deleted, ext4 takes half a second of processor time for
     // each copy that follows.
     await withServer(
@@ -59,6 +64,7 @@ export async function createTestDatabase(options: { template?: string } = {}): P
       `alter database ${name} connection limit ${doneWith};
        select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
     )
+    if (isOver === false) throw new Error(`A client of ${name} was not released, or its statement went on.`)
   }
   return {
     name,
