@@ -96,9 +96,20 @@ async function locksHeld(): Promise<number> {
 /** From its start on the engine looks for jobs only where a notification tells it to. */
 const stopLooks = () => useBounds(engineBounds, { pollMs: hour }, onTestFinished)
 
+/** Waits until the engine listens: a notification before that is lost, and only a look finds its job. */
+const listens = () =>
+  eventually(async () => {
+    const { rowCount } = await db.owner.query(
+      `SELECT FROM pg_stat_activity
+       WHERE datname = current_database() AND query LIKE 'LISTEN "jobs:insert"%' AND state = 'idle'`,
+    )
+    expect(rowCount).toBe(1)
+  })
+
 test('the notification of its commit brings an enqueued job, and then its row is gone', async () => {
   stopLooks()
   const { ran, engine, close } = start()
+  await listens()
   await enqueue('OperatorA')
   await seen(ran, 'OperatorA')
   const next = ['OperatorB', 'OperatorC', 'OperatorD'] as const
@@ -139,6 +150,7 @@ test('a waiting job stands for all later enqueues, a failed one does not', async
     (rows) => rows.length === 1 && rows[0].e === 'as told',
   )
   fails.clear()
+  await listens()
   // The failed one waits for a look.
   await enqueue('OperatorA')
   await seen(ran, 'OperatorA', 2)
@@ -158,6 +170,7 @@ test('the job of a killed process runs again, by the notification of its recover
   await once(child.stdout, 'data')
   stopLooks()
   const { ran } = start()
+  await listens()
   // No engine takes a job from an engine that lives, not even that engine itself.
   for (let look = 0; look < 3; look += 1) expect(await recoverJobs(db.database.pool, {})).toBe(0)
   expect({ said, ran }).toEqual({ said: 'OperatorB\n', ran: [] })
