@@ -4,6 +4,7 @@ import { begin, allCommands, finish, type RealSystem, startingPoints } from './c
 import { type ModelPayment, PaymentsModel } from './model.ts'
 import { nodesOf, checkProperty, runsOf } from './check-property.ts'
 import { findProblems, openNode, openEnvironment, type SimulationEnvironment } from './environment.ts'
+import { isSoak } from '../kit/strength.ts'
 
 // Merchants, customers, operators and the schedule act in any order: after each step the service agrees with
 // a model of a hundred lines. `RUNS=20000` tries more; a failure prints the command that replays it.
@@ -69,7 +70,9 @@ test('the service handles collections as the model does', async () => {
       ),
     ),
   )
-  const missing = runs >= 500 && nodes > 1 ? expectedHistories.filter((history) => !reached.has(history)) : []
+  // A fifth of the runs reaches the rare ones by chance only.
+  const expected = isSoak && runs >= 500 && nodes > 1 ? expectedHistories : []
+  const missing = expected.filter((history) => !reached.has(history))
   process.stdout.write(`model: ${JSON.stringify(Object.fromEntries(reached))}\n`)
   expect(missing).toEqual([])
   for (const environment of environments) expect(await findProblems(environment)).toEqual([])
