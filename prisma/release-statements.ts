@@ -1,13 +1,16 @@
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { buildSchema } from 'graphql'
 import pg from 'pg'
 import { startEmbedded } from '../src/database/embedded.ts'
 import { migrate } from '../src/database/migrate.ts'
+import { shortDeprecations } from '../test/kit/schema-changes.ts'
 import { readSignatures } from './signatures.ts'
 
 const folder = join(import.meta.dirname, '../test/database')
+const today = new Date().toISOString().slice(0, 10)
 
 /** What a role of the service may call, read or write, as one statement. */
 interface Use {
@@ -37,7 +40,7 @@ async function writeStatements(): Promise<void> {
     const release = execFileSync('git', ['rev-parse', '--short', 'HEAD']).toString().trim()
     const write = (name: string, part: string, all: readonly unknown[]) => {
       const lines = all.map((one) => `    ${JSON.stringify(one)}`)
-      const text = `{\n  "release": "${release}",\n  "${part}": [\n${lines.join(',\n')}\n  ]\n}\n`
+      const text = `{\n  "release": "${release}",\n  "day": "${today}",\n  "${part}": [\n${lines.join(',\n')}\n  ]\n}\n`
       writeFileSync(join(folder, name), text)
     }
     write('release.json', 'uses', uses)
@@ -46,6 +49,14 @@ async function writeStatements(): Promise<void> {
     await server.stop()
     rmSync(dataDir, { recursive: true, force: true })
   }
+}
+
+/** `test/graphql/release.test.ts` counts the months from the last release: from this one they may be too few. */
+function refuseShortDeprecations(): void {
+  const read = (path: string) => buildSchema(readFileSync(join(import.meta.dirname, path), 'utf8'))
+  const short = shortDeprecations(read('../test/graphql/release.graphql'), read('../schema.graphql'), today)
+  if (short.length > 0)
+    throw new Error(`These are removed sooner than twelve months from today: ${short.join(', ')}.`)
 }
 
 const rolesSql = `(VALUES ('payments_service'), ('payments_merchant')) AS r (role)`
@@ -104,6 +115,7 @@ async function readColumns(client: pg.Client): Promise<Use[]> {
   })
 }
 
+refuseShortDeprecations()
 await writeStatements()
 // `test/graphql/release.test.ts` compares the next schema with this one.
 copyFileSync(

@@ -8,7 +8,10 @@ import { schema } from '../../src/resources/schema.ts'
 // Programs that were written for the last release go on, or the changelog names what breaks them.
 
 const read = (path: string) => readFileSync(join(import.meta.dirname, path), 'utf8')
+// A removal is allowed from its day on, and stays allowed.
 const today = new Date().toISOString().slice(0, 10)
+/** The day of the last release. */
+const { day: released } = JSON.parse(read('../database/release.json')) as { day: string }
 
 /** The names in backticks below a heading of the changelog. */
 function namedBelow(heading: string): Set<string> {
@@ -22,8 +25,9 @@ test('the changelog names each change that breaks programs written for the last 
   expect(unnamedChanges(buildSchema(read('release.graphql')), schema, { named, today })).toEqual([])
 })
 
-test('a deprecated member names a day of removal, at least twelve months away', () => {
-  expect(shortDeprecations(buildSchema(read('release.graphql')), schema, today)).toEqual([])
+// `npm run release:record` counts again, from the day of the next release.
+test('a deprecated member names a day of removal, at least twelve months after the last release', () => {
+  expect(shortDeprecations(buildSchema(read('release.graphql')), schema, released)).toEqual([])
 })
 
 const before = buildSchema(`type Query {

@@ -40,10 +40,10 @@ export function unnamedChanges(
     })
 }
 
-/** Returns the deprecations whose day of removal is missing, or sooner than twelve months from now. */
-export function shortDeprecations(before: GraphQLSchema, after: GraphQLSchema, today: string): string[] {
+/** Returns the deprecations whose day of removal is missing, or sooner than twelve months after `from`. */
+export function shortDeprecations(before: GraphQLSchema, after: GraphQLSchema, from: string): string[] {
   const known = deprecationsOf(before)
-  const [year, ...rest] = today.split('-')
+  const [year, ...rest] = from.split('-')
   const earliest = [Number(year) + 1, ...rest].join('-')
   return Array.from(deprecationsOf(after))
     .filter(([place, reason]) => {
