@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
+import { startAtNoon } from '../kit/noon.ts'
 import { certify } from './certify.ts'
 import type { DriverUnderTest } from './subject.ts'
 import { subjects } from './subjects.ts'
@@ -18,6 +19,9 @@ export function describeDriver(subject: DriverUnderTest, leftOut: readonly strin
     expect(passed.length).toBeGreaterThanOrEqual(100)
   })
 }
+
+// The statement of a day is among the operations.
+startAtNoon(afterAll)
 
 describe('each driver is certified under every fault, at an operator of its own', () => {
   for (const subject of subjects) {

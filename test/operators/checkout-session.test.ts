@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { CheckoutSettings } from '../../src/config/operators.ts'
 import { createCheckoutDriver } from '../../src/operators/checkout-session.ts'
 import type { InitiateOutcome, OperatorHandle } from '../../src/operators/operator.ts'
+import { startAtNoon } from '../kit/noon.ts'
 import { call, checkoutSettings, deps, newHandle, simulator } from '../kit/operators.ts'
 
 function driverAt(url: string, more: Partial<CheckoutSettings> = {}) {
@@ -242,6 +243,7 @@ test('a payout is taken back, found by our reference alone', async () => {
 })
 
 test('the statement of a day has every movement and joins its opening to its closing', async () => {
+  startAtNoon()
   const { sim, driver } = await simulated()
   const paid = asked(number('00'))
   const original = handleOf(await driver.collect(paid, call()))

@@ -6,6 +6,7 @@ import type { GsmaSettings } from '../../src/config/operators.ts'
 import { createGsmaDriver } from '../../src/operators/gsma-mm.ts'
 import type { OperatorHandle, QueryOutcome, RawCallback } from '../../src/operators/operator.ts'
 import { Secret } from '../../src/shared/secret.ts'
+import { startAtNoon } from '../kit/noon.ts'
 import { call, deps, gsmaSettings, newHandle, simulator } from '../kit/operators.ts'
 
 function driverAt(
@@ -202,6 +203,7 @@ test('balance, health and the owner of a number are read', async () => {
 })
 
 test('the statement of a day has every movement and joins its opening to its closing', async () => {
+  startAtNoon()
   const { driver } = await simulated('D')
   const paid = asked(number('00'))
   await driver.collect(paid, call())

@@ -1,5 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { startAtNoon } from '../kit/noon.ts'
 import {
   checkoutClient,
   hour,
@@ -214,6 +215,7 @@ test('a payout is reversed with its fee within three days', async () => {
 })
 
 test('the transactions of a day show fee, balance and session of each movement', async () => {
+  startAtNoon()
   await using bench = await openBench()
   const b = checkoutClient(bench.url)
   const session = await b.session(ordinary)

@@ -4,10 +4,13 @@ import { limits } from '../../src/shared/limits.ts'
 import type { RestAnswer, TestMerchant } from '../kit/app.ts'
 import { bulkOn, row } from '../kit/bulk.ts'
 import { openFixture } from '../kit/fixture.ts'
+import { msUntilNoon } from '../kit/noon.ts'
 
 // Dry runs of bulk pay, and the warnings of real runs.
 
 const fixture = await openFixture()
+// A limit of a token is that of a UTC day of the service's clock.
+await fixture.advance(msUntilNoon())
 const { call, shop, draft, process, cancel, ended, money } = bulkOn(fixture)
 const { owner } = fixture.database
 

@@ -7,10 +7,13 @@ import { scopes as allScopes } from '../../src/identity/scopes.ts'
 import { makeMember } from '../kit/members.ts'
 import type { RestAnswer, TestMerchant } from '../kit/app.ts'
 import { customer, hour, openFixture } from '../kit/fixture.ts'
+import { msUntilNoon } from '../kit/noon.ts'
 
 // The limits of an API key, and of its tokens.
 const fixture = await openFixture({ TRUSTED_PROXIES: '127.0.0.1' })
 const { owner } = fixture.database
+// A limit is that of a UTC day of the service's clock.
+await fixture.advance(msUntilNoon())
 
 interface Pair {
   key: string

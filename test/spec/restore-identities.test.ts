@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { scopes } from '../../src/identity/scopes.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../src/ledger/payments-out.ts'
+import { readStatements } from '../../src/resources/recovery/statements.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { type Provider, providers } from '../../src/shared/providers.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
@@ -18,6 +19,7 @@ import { customer } from '../kit/fixture.ts'
 
 /** The secret that `makeMerchant` signs its keys with. */
 const environment = { SECRET_KEY: '\u0007'.repeat(32) }
+const begun = new Date()
 const simulator = await startSimulator({ port: 0, controlToken })
 afterAll(() => simulator.close())
 
@@ -191,16 +193,9 @@ describe('after a restore the repeated requests', () => {
 describe('a payment that an operator executed before a restore', () => {
   /** As `restore accept` does: records the payments that the operators have and this database lacks. */
   async function recordOrphans(app: TestApp): Promise<void> {
-    const { operators, database } = app.app.services
-    const day = new Date().toISOString().slice(0, 10)
-    for (const provider of providers) {
-      const found = await operators.find(provider)?.statement(day, {
-        deadline: new Date(Date.now() + 10_000),
-        priority: 'background',
-        record: () => undefined,
-      })
-      if (found?.kind !== 'statement') throw new Error(`${provider}: no statement`)
-      for (const line of found.lines.filter(({ type }) => type === 'collect' || type === 'disburse')) {
+    const { operators, database, clock } = app.app.services
+    for await (const { provider, day, lines } of readStatements(operators, clock, begun)) {
+      for (const line of lines.filter(({ type }) => type === 'collect' || type === 'disburse')) {
         await database.pool.query(
           `INSERT INTO operator_orphan (provider, kind, correlation_id, operator_ref, client_ref, amount,
              counterparty, posted_at, statement_day)
