@@ -5,6 +5,7 @@ import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { type Provider, providers } from '../../src/shared/providers.ts'
 import { jobBounds } from '../../src/resources/jobs.ts'
 import { claimBounds } from '../../src/requests/store.ts'
+import { nextCustomer } from './customer-numbers.ts'
 import { useBounds } from './use-bounds.ts'
 import { type RestAnswer, startTestApp, type TestApp, type TestMerchant } from './app.ts'
 
@@ -85,18 +86,18 @@ export const second = 1_000
 export const minute = 60 * second
 export const hour = 60 * minute
 
-let numbers = 0
-
 /** Scenarios without a parameter: the digits of the parameter tell customers apart too. */
 const withoutParameter = new Set(
   scenarios.filter(({ parameter }) => parameter === null).map(({ code }) => code),
 )
 
-/** A test number `+223 70 SS PP xx` that no other test of the file uses. */
+/**
+ * A test number `+223 70 SS PP xx` that no other test of the file uses: of a scenario with a parameter, one of
+ * the hundred that it has.
+ */
 export function customer(scenario: string, parameter = '00'): string {
-  numbers += 1
-  const own = String(numbers).padStart(4, '0')
-  return `+22370${scenario}${withoutParameter.has(scenario) ? own : parameter + own.slice(2)}`
+  const kind = withoutParameter.has(scenario) ? scenario : `${scenario}${parameter}`
+  return `+22370${kind}${nextCustomer(kind, 6 - kind.length)}`
 }
 
 /** Asks each operator, all at the same time. @returns the answers by operator */

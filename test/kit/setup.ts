@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { restartCustomers } from './customer-numbers.ts'
 import { lengthenBounds } from './patience.ts'
 import { seed } from './seeds.ts'
 import { restoreBounds } from './use-bounds.ts'
@@ -6,4 +7,5 @@ import { restoreBounds } from './use-bounds.ts'
 // Vitest runs this module before each test file, also where files share a process.
 restoreBounds()
 lengthenBounds()
+restartCustomers()
 fc.configureGlobal({ seed })
