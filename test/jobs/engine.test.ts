@@ -97,7 +97,7 @@ async function locksHeld(): Promise<number> {
 const stopLooks = () => useBounds(engineBounds, { pollMs: hour }, onTestFinished)
 
 /** Waits until the engine listens: a notification before that is lost, and only a look finds its job. */
-const listens = () =>
+const engineListens = () =>
   eventually(async () => {
     const { rowCount } = await db.owner.query(
       `SELECT FROM pg_stat_activity
@@ -109,7 +109,7 @@ const listens = () =>
 test('the notification of its commit brings an enqueued job, and then its row is gone', async () => {
   stopLooks()
   const { ran, engine, close } = start()
-  await listens()
+  await engineListens()
   await enqueue('OperatorA')
   await seen(ran, 'OperatorA')
   const next = ['OperatorB', 'OperatorC', 'OperatorD'] as const
@@ -150,7 +150,7 @@ test('a waiting job stands for all later enqueues, a failed one does not', async
     (rows) => rows.length === 1 && rows[0].e === 'as told',
   )
   fails.clear()
-  await listens()
+  await engineListens()
   // The failed one waits for a look.
   await enqueue('OperatorA')
   await seen(ran, 'OperatorA', 2)
@@ -170,7 +170,7 @@ test('the job of a killed process runs again, by the notification of its recover
   await once(child.stdout, 'data')
   stopLooks()
   const { ran } = start()
-  await listens()
+  await engineListens()
   // No engine takes a job from an engine that lives, not even that engine itself.
   for (let look = 0; look < 3; look += 1) expect(await recoverJobs(db.database.pool, {})).toBe(0)
   expect({ said, ran }).toEqual({ said: 'OperatorB\n', ran: [] })
