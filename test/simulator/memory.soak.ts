@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
@@ -15,10 +15,16 @@ import { Store } from '../../src/simulator/store.ts'
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
-function usedMb(): number {
-  collectGarbage()
-  const { heapUsed, arrayBuffers } = process.memoryUsage()
-  return (heapUsed + arrayBuffers) / 2 ** 20
+/** The least of ten looks: what ends its work late on a busy machine holds memory until then. */
+async function usedMb(): Promise<number> {
+  const looks: number[] = []
+  for (let look = 0; look < 10; look += 1) {
+    await sleep(50)
+    collectGarbage()
+    const { heapUsed, arrayBuffers } = process.memoryUsage()
+    looks.push((heapUsed + arrayBuffers) / 2 ** 20)
+  }
+  return Math.min(...looks)
 }
 
 // With every operation and every entry in memory this was 28 MB.
@@ -57,9 +63,9 @@ test('20,000 payments take less than 5 MB, and all of them are found', async () 
   }
   try {
     await pay(0, 2_000)
-    const before = usedMb()
+    const before = await usedMb()
     await pay(2_000, 22_000)
-    expect(usedMb() - before).toBeLessThan(5)
+    expect((await usedMb()) - before).toBeLessThan(5)
     expect(store.pendingCount).toBe(0)
     for (let n = 0; n < 22_000; n += 997) {
       const [operation, ...others] = store.withReference('a', `R-${n}`)
