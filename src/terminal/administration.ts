@@ -14,8 +14,11 @@ import { createLog } from '../telemetry/log.ts'
  * Opens the services that an administration command needs, and closes them afterwards. The command works
  * beside a running service or without one.
  */
-export async function withServices<T>(work: (services: AdminServices) => Promise<T>): Promise<T> {
-  const config = readConfig()
+export async function withServices<T>(
+  work: (services: AdminServices) => Promise<T>,
+  environment?: Readonly<Record<string, string | undefined>>,
+): Promise<T> {
+  const config = readConfig(environment)
   const log = createLog('error')
   // A `DATA_DIR` without a database was probably mistyped: do not create a database there.
   if (!config.databaseUrl && !existsSync(join(config.dataDir, 'pg'))) {

@@ -126,7 +126,7 @@ describe('the pages', () => {
   })
 
   test('every command of administration is documented, and no other one', () => {
-    const cli = readFileSync(join(root, 'src/cli.ts'), 'utf8')
+    const cli = readFileSync(join(root, 'src/terminal/command-line.ts'), 'utf8')
     const own = Array.from(cli.matchAll(/name === '(\w+)'/g), ([, name = '']) => name)
     const [, alone = ''] = /const alone = \{ (.*) \}/.exec(cli) ?? []
     const names = [

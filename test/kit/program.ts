@@ -283,8 +283,8 @@ export interface MadeMerchant {
 }
 
 /** Creates a merchant as an administrator does. @throws Error where the command fails */
-export async function createMerchant(home: Home): Promise<MadeMerchant> {
-  const { code, stdout, stderr } = await admin(home, 'merchant', 'create', '--name', 'Épicerie', '--json')
+export async function createMerchant(home: Home, runAdmin = admin): Promise<MadeMerchant> {
+  const { code, stdout, stderr } = await runAdmin(home, 'merchant', 'create', '--name', 'Épicerie', '--json')
   if (code !== 0 || stderr !== '') throw new Error(`merchant create ended with ${code}: ${stderr}`)
   return JSON.parse(stdout) as MadeMerchant
 }

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
+import { adminHere } from '../kit/admin.ts'
 import { eventuallyGives } from '../kit/eventually.ts'
 import { scopes } from '../../src/identity/scopes.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -44,9 +45,9 @@ test('npm run -s admin prints one line of JSON, and the key in it signs in with 
 })
 
 test('a funded merchant has the money at once', async () => {
-  const { merchant_id, api_key, api_secret } = await createMerchant(home)
+  const { merchant_id, api_key, api_secret } = await createMerchant(home, adminHere)
   const token = await signIn(home, api_key, api_secret)
-  const { code, stdout } = await admin(
+  const { code, stdout } = await adminHere(
     home,
     'merchant',
     'fund',
@@ -60,11 +61,11 @@ test('a funded merchant has the money at once', async () => {
   expect((await call(home, 'GET', '/balance', token)).body['data']).toMatchObject({ available: 2_500 })
 })
 
-test('a deactivated merchant is refused within a second', async () => {
-  const { merchant_id, api_key, api_secret } = await createMerchant(home)
+test('a deactivated merchant is soon refused', async () => {
+  const { merchant_id, api_key, api_secret } = await createMerchant(home, adminHere)
   const token = await signIn(home, api_key, api_secret)
   expect((await call(home, 'GET', '/balance', token)).status).toBe(200)
-  const { code } = await admin(home, 'merchant', 'deactivate', '--id', String(merchant_id))
+  const { code } = await adminHere(home, 'merchant', 'deactivate', '--id', String(merchant_id))
   expect(code).toBe(0)
   const refused = await eventuallyGives(
     () => call(home, 'GET', '/balance', token),
@@ -75,9 +76,9 @@ test('a deactivated merchant is refused within a second', async () => {
 })
 
 test('payouts and batches of a deactivated merchant wait until they are cancelled', async () => {
-  const { merchant_id, api_key, api_secret } = await createMerchant(home)
+  const { merchant_id, api_key, api_secret } = await createMerchant(home, adminHere)
   const id = String(merchant_id)
-  await admin(home, 'merchant', 'fund', '--id', id, '--amount', '50000')
+  await adminHere(home, 'merchant', 'fund', '--id', id, '--amount', '50000')
   const token = await signIn(home, api_key, api_secret, scopes)
   const order = { payment_method: 'OperatorA', destination_phone: '70000001', amount: 5_000 }
   const day = new Date(Date.now() + 86_400_000).toISOString()
@@ -87,15 +88,15 @@ test('payouts and batches of a deactivated merchant wait until they are cancelle
   }
   const recipients = [{ name: 'Awa', account: '70000001', amount: 1_000, payment_method: 'OperatorA' }]
   expect(await call(home, 'POST', '/bulk/batches', token, { recipients })).toMatchObject({ status: 201 })
-  const early = await admin(home, 'merchant', 'cancel-payouts', '--id', id)
+  const early = await adminHere(home, 'merchant', 'cancel-payouts', '--id', id)
   expect(early).toMatchObject({ code: 1, stderr: expect.stringMatching(/is active/) })
-  await admin(home, 'merchant', 'deactivate', '--id', id)
-  const done = await admin(home, 'merchant', 'cancel-payouts', '--id', id, '--json')
+  await adminHere(home, 'merchant', 'deactivate', '--id', id)
+  const done = await adminHere(home, 'merchant', 'cancel-payouts', '--id', id, '--json')
   expect(done).toMatchObject({
     code: 0,
     stdout: `{"merchant_id":${id},"cancelled":2,"batches_cancelled":1}\n`,
   })
-  const again = await admin(home, 'merchant', 'cancel-payouts', '--id', id, '--json')
+  const again = await adminHere(home, 'merchant', 'cancel-payouts', '--id', id, '--json')
   expect(JSON.parse(again.stdout)).toEqual({ merchant_id, cancelled: 0, batches_cancelled: 0 })
 })
 
@@ -110,12 +111,12 @@ test('the ledger is proven beside the running service', async () => {
 
 test('a person halts and resumes payments out, with a reason', async () => {
   const paymentsOut = async () => (await call(home, 'GET', '/status')).body['data'].components.payments_out
-  const halted = await admin(home, 'payments-out', 'halt', '--reason', 'an exercise', '--json')
+  const halted = await adminHere(home, 'payments-out', 'halt', '--reason', 'an exercise', '--json')
   expect(halted).toMatchObject({ code: 0, stdout: '{"halted":true,"changed":true}\n' })
   expect(await paymentsOut()).toBe('down')
-  expect((await admin(home, 'payments-out', 'resume')).stderr).toMatch(/reason/)
+  expect((await adminHere(home, 'payments-out', 'resume')).stderr).toMatch(/reason/)
   expect(await paymentsOut()).toBe('down')
-  expect((await admin(home, 'payments-out', 'resume', '--reason', 'it is over')).code).toBe(0)
+  expect((await adminHere(home, 'payments-out', 'resume', '--reason', 'it is over')).code).toBe(0)
   expect(await paymentsOut()).toBe('operational')
 })
 
@@ -125,7 +126,7 @@ test.each([
   { what: 'an unknown option', args: ['merchant', 'create', '--nme', 'Shop'], code: 2 },
   { what: 'help', args: ['--help'], code: 0 },
 ])('$what shows the usage with exit code $code', async ({ args, code }) => {
-  const ended = await admin(home, ...args)
+  const ended = await adminHere(home, ...args)
   expect(ended).toMatchObject({ code, stdout: '' })
   expect(ended.stderr).toContain('merchant create --name')
 })
@@ -140,7 +141,7 @@ test.each([
   ['an id that is no number', ['merchant', 'deactivate', '--id', 'one'], /whole number/],
   ['an amount with cents', ['merchant', 'fund', '--id', '1', '--amount', '10.5'], /XOF has no minor unit/],
 ])('%s is refused in one sentence with exit code 1', async (_what, args, sentence) => {
-  const { code, stdout, stderr } = await admin(home, ...args)
+  const { code, stdout, stderr } = await adminHere(home, ...args)
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr.trim()).toMatch(sentence)
   expect(stderr.trim().split('\n')).toHaveLength(1)

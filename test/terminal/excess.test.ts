@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fundedMerchant, openCollection, settleMany } from '../kit/money.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
+import { adminHere } from '../kit/admin.ts'
 import { admin, type Home, newHome } from '../kit/program.ts'
 
 // A person decides on the command line about amounts that operators report beyond the requested ones.
@@ -22,7 +23,7 @@ test('an excess is listed, decided once with a reason, and then no longer listed
   const { transactionId } = await openCollection(pool, merchant)
   await settleMany(pool, [{ id: transactionId, to: 'success', amount: 7_000n }])
 
-  const listed = await admin(home, 'excess', 'list', '--json')
+  const listed = await adminHere(home, 'excess', 'list', '--json')
   const { excesses } = JSON.parse(listed.stdout)
   expect(excesses).toEqual([
     expect.objectContaining({
@@ -34,10 +35,10 @@ test('an excess is listed, decided once with a reason, and then no longer listed
     }),
   ])
   const id = String(excesses[0].id)
-  const words = await admin(home, 'excess', 'list')
+  const words = await adminHere(home, 'excess', 'list')
   expect(words.stdout).toMatch(/requested XOF.5,000, confirmed XOF.7,000/)
 
-  const silent = await admin(home, 'excess', 'credit', '--id', id)
+  const silent = await adminHere(home, 'excess', 'credit', '--id', id)
   expect(silent).toMatchObject({ code: 1, stderr: expect.stringMatching(/reason/) })
   const [why, by] = [
     ['--reason', 'paid twice'],
@@ -51,9 +52,9 @@ test('an excess is listed, decided once with a reason, and then no longer listed
     amount: 2_000,
     state: 'credited',
   })
-  const again = await admin(home, 'excess', 'return', '--id', id, ...why)
+  const again = await adminHere(home, 'excess', 'return', '--id', id, ...why)
   expect(again).toMatchObject({ code: 1, stderr: expect.stringMatching(/was already decided/) })
-  const unknown = await admin(home, 'excess', 'return', '--id', '999', ...why)
+  const unknown = await adminHere(home, 'excess', 'return', '--id', '999', ...why)
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringMatching(/There is no excess 999/) })
-  expect((await admin(home, 'excess', 'list')).stdout).toBe('No excess waits for a decision.\n')
+  expect((await adminHere(home, 'excess', 'list')).stdout).toBe('No excess waits for a decision.\n')
 })
