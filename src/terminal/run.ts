@@ -7,6 +7,7 @@ import { ConfigError } from '../config/parse.ts'
 import { assertNoHalfRestore } from '../database/backup-embedded.ts'
 import { ensureGenerated } from '../database/ensure-generated.ts'
 import { type SimulatorProcess, startSimulatorProcess } from '../operators/simulator-process.ts'
+import { limits } from '../shared/limits.ts'
 import { lockDataDir, openDataDir } from './data-dir-lock.ts'
 import { explain } from './explain.ts'
 import { firstScreen } from './first-screen.ts'
@@ -92,7 +93,7 @@ export async function runService(): Promise<void> {
       await simulator?.close()
       await server.stop()
     }
-    stopOnSignal(close, say, config.connections.drainDelayMs + stopMs)
+    stopOnSignal(close, say, config.connections.drainDelayMs + limits.drainMs + closeMs)
     const first =
       config.mode === 'sandbox'
         ? await createFirstMerchant(app.services, 'Sandbox merchant', firstFundsXof)
@@ -118,8 +119,11 @@ async function tidyUp(): Promise<void> {
 /** The wait before memory is freed. Choice: the first requests go first, because freeing takes 40 ms. */
 const tidyAfterMs = 1_000
 const firstFundsXof = 1_000_000n
-/** A stop is forced after this time plus `DRAIN_DELAY_MS`: the next start resumes all recorded work. */
-const stopMs = 9_500
+/**
+ * A stop is forced this long after the time that running requests have: the next start resumes all recorded
+ * work.
+ */
+const closeMs = 2_500
 
 /** A second signal within this time is ignored: Ctrl-C arrives from the terminal, and again through npm. */
 const onceMs = 500

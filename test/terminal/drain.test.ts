@@ -1,7 +1,8 @@
 import { Agent, request } from 'node:http'
+import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
-import { admin, newHome, signIn, startProgram } from '../kit/program.ts'
+import { admin, newHome, signIn, startOptions, startProgram } from '../kit/program.ts'
 
 type Fate = 'answered' | 'refused' | 'broken'
 
@@ -33,7 +34,8 @@ function isWhole(text: string): boolean {
 test('SIGTERM under load: every request that found a connection is answered whole', async () => {
   const home = await newHome()
   onTestFinished(() => home.remove())
-  const service = await startProgram(home)
+  const longDrain = join(import.meta.dirname, 'long-drain.ts')
+  const service = await startProgram(home, ['node', ...startOptions, '--import', longDrain, 'src/main.ts'])
   onTestFinished(() => service.destroy())
   const made = JSON.parse((await admin(home, 'merchant', 'create', '--name', 'Load', '--json')).stdout)
   const token = await signIn(home, made.api_key, made.api_secret)
