@@ -170,7 +170,7 @@ test('an end is known to checks and watchers within a second, by the clock of th
   const reasons: RevocationReason[] = []
   other.onRevoked(actorOf(shop), null, (why) => reasons.push(why))
   await revokeApiKey(db.database.pool, shop)
-  // What was known stays known until the clock goes on.
+  // The known state stays in use until the clock goes on.
   expect(await other.check(actorOf(shop))).toMatchObject(living)
   expect(reasons).toEqual([])
   // A round that begins now reads the end; of the second, the rest is for its query.

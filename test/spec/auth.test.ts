@@ -146,7 +146,7 @@ describe('POST /auth', () => {
     expect((await auth(pairOf(shop))).status).toBe(403)
   })
 
-  test('regenerating a key ends the old pair and its tokens within a second', async () => {
+  test('regenerating a key ends the old pair and its tokens', async () => {
     const shop = await fixture.merchant()
     const { services } = fixture.app
     const { rows } = await fixture.database.owner.query('SELECT id FROM api_key WHERE key = $1', [
