@@ -5,8 +5,8 @@ import type { Reporter, SerializedError, TestCase, TestModule, TestSuite } from 
 const to = process.env['RUN_REPORT']
 
 /**
- * Writes the results of a run to the file that `RUN_REPORT` names, a line of JSON at each begin and end of a test
- * file: they are there also when the run is killed (`test/kit/run-vitest.ts` reads them).
+ * Writes the results of a run to the file that `RUN_REPORT` names, a line of JSON at each begin and end of a
+ * test file: they are there also when the run is killed (`test/kit/run-vitest.ts` reads them).
  */
 export default class RunReporter implements Reporter {
   private root = ''
@@ -26,7 +26,7 @@ export default class RunReporter implements Reporter {
         path: this.pathOf(module.moduleId),
         ms: Math.round(durationOf(module)),
         tests: [...module.children.allTests()].map(testReport),
-        // Of hooks, and of a file that does not load.
+        // The errors of hooks, and of a file that does not load.
         errors: [module, ...suites].flatMap((each) => each.errors().map(textOf)),
       },
     })

@@ -3,8 +3,8 @@ import { join, relative } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-// A name says where a file belongs. `*.test.ts`: `npm test`, which decides. `*.check.ts`: rules of the sources, in
-// `npm run check`. `*.soak.ts`: searches by chance and measures by the clock, in `npm run soak`.
+// A name says where a file belongs. `*.test.ts`: `npm test`, which decides. `*.check.ts`: rules of the
+// sources, in `npm run check`. `*.soak.ts`: searches by chance and measures by the clock, in `npm run soak`.
 
 /** The folders of whole programs, browsers and searches take longest: begun last they would run alone. */
 const slowFolders = ['test/crash/', 'test/terminal/', 'test/pages/', 'test/simulation/', 'test/fuzz/']

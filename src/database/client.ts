@@ -3,21 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { PrismaClient } from '../../prisma/generated/prisma/client.ts'
+import { waits } from '../shared/waits.ts'
 import { type FlatReads, flatReads } from './flat-read.ts'
 import { MerchantPool, merchantRole } from './merchant-pool.ts'
 import { bigintTypes } from './sql-function.ts'
 import { verifyRole, verifyTenantRls } from './verify-session.ts'
 
-/** How long the database may take before the service gives up. */
-export const databaseBounds = {
-  /** For a connection, also for a free one of the pool. */
-  connectMs: 2_000,
-  statementMs: 5_000,
-  /** The client's limit for a statement: above `statementMs`, so only a dead server reaches it. */
-  answerMs: 7_000,
-  idleInTransactionMs: 5_000,
-  lockMs: 2_000,
-}
 const idleTimeoutMs = 60_000
 /**
  * The most distinct texts of Prisma's statements that are prepared; others run unprepared, so that sessions
@@ -159,12 +150,12 @@ function poolConfig(
     application_name: 'merchant-payments',
     ...withStartupOptions(connection, startup),
     max,
-    connectionTimeoutMillis: databaseBounds.connectMs,
+    connectionTimeoutMillis: waits.connectMs,
     idleTimeoutMillis: idleTimeoutMs,
-    statement_timeout: databaseBounds.statementMs,
-    query_timeout: databaseBounds.answerMs,
-    lock_timeout: databaseBounds.lockMs,
-    idle_in_transaction_session_timeout: databaseBounds.idleInTransactionMs,
+    statement_timeout: waits.statementMs,
+    query_timeout: waits.answerMs,
+    lock_timeout: waits.lockMs,
+    idle_in_transaction_session_timeout: waits.idleInTransactionMs,
     keepAlive: true,
     types: bigintTypes(),
     verify: (client, done) => void verifySession(client, { role, checkSession, done }),
@@ -278,7 +269,7 @@ async function keepListening(options: Parameters<typeof listen>[0], closing: Abo
     const client = new pg.Client({
       application_name: 'merchant-payments listener',
       ...withStartupOptions(options.connection, []),
-      connectionTimeoutMillis: databaseBounds.connectMs,
+      connectionTimeoutMillis: waits.connectMs,
       keepAlive: true,
     })
     const ended = new Promise<void>((settle) => client.once('end', settle))

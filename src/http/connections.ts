@@ -7,6 +7,7 @@ import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import { closeConnection } from './close-connection.ts'
 import { refusalText } from './malformed.ts'
+import { waits } from '../shared/waits.ts'
 
 /** The bounds of the server's connections; an IPv6 network of 64 bits counts as one client address. */
 export interface ConnectionBounds extends Pick<ConnectionMaxima, 'max' | 'perAddressMax'> {
@@ -23,13 +24,6 @@ export interface ConnectionBounds extends Pick<ConnectionMaxima, 'max' | 'perAdd
  * descriptors.
  */
 const refusedMax = 256
-export const refusalBounds = {
-  /**
-   * The time for which a refused connection waits for its first byte. Choice. The answer waits for that byte,
-   * because an answer before the request confuses clients.
-   */
-  firstByteMs: 500,
-}
 /** The pause between two log lines that count the refused connections. */
 const logEveryMs = 60_000
 
@@ -62,7 +56,7 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
 /** Refuses a connection: answers when the first byte arrives, and closes the connection in any case. */
 function refuseConnection(socket: Socket): void {
   socket.on('error', () => socket.destroy())
-  const timer = setTimeout(() => socket.destroy(), refusalBounds.firstByteMs)
+  const timer = setTimeout(() => socket.destroy(), waits.firstByteMs)
   socket.once('data', () => {
     clearTimeout(timer)
     closeConnection(socket, refusalText('OVERLOADED', [`Retry-After: ${limits.overloadRetryS}`]))

@@ -5,14 +5,7 @@ import { singleFlight } from '../shared/single-flight.ts'
 import { probePools } from '../database/client.ts'
 import { passOver } from './request.ts'
 import type { HttpServer } from './server.ts'
-
-export const healthBounds = {
-  /**
-   * The longest time that the pools of a ready process may take to answer. Choice: longer than a busy moment,
-   * because a process that a load balancer removes leaves its load to the others.
-   */
-  answerMs: 1_000,
-}
+import { waits } from '../shared/waits.ts'
 
 /**
  * Makes the handler of health checks, for load balancers and supervisors. `GET /livez` answers while the
@@ -57,7 +50,7 @@ async function missingParts(services: Services, http: HttpServer): Promise<strin
         () => true,
         () => false,
       ),
-      sleep(healthBounds.answerMs, false, { ref: false }),
+      sleep(waits.readyMs, false, { ref: false }),
     ]),
   )
   return answers ? [] : ['database']

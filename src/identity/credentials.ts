@@ -8,6 +8,7 @@ import { isAddressAllowed } from '../shared/ip-whitelist.ts'
 import { LruMap } from '../shared/lru-map.ts'
 import type { Role } from './roles.ts'
 import { isExpired } from './tokens.ts'
+import { waits } from '../shared/waits.ts'
 
 /**
  * The time for which the known state of a credential is used without a new query. It is short because a
@@ -15,14 +16,6 @@ import { isExpired } from './tokens.ts'
  * (see docs/design/rules.md#sign-in-and-tokens).
  */
 export const credentialFreshMs = 400
-
-export const credentialBounds = {
-  /**
-   * The time after which the query fails. All requests wait for this one query, so it must not wait for ever
-   * on a connection that has gone silent.
-   */
-  queryMs: 3_000,
-}
 
 /** The reason why an actor may not go on. */
 export type RevocationReason = 'UNAUTHENTICATED' | 'ACCOUNT_INACTIVE' | 'ADDRESS_NOT_ALLOWED'
@@ -243,7 +236,7 @@ const agingMax = 1_000
 async function loadStates(pool: pg.Pool, apiKeyIds: number[]): Promise<Map<number, KeyState>> {
   const query: pg.QueryConfig & { query_timeout: number } = {
     name: 'credential-states',
-    query_timeout: credentialBounds.queryMs,
+    query_timeout: waits.credentialsMs,
     text: `SELECT k.id, k.merchant_id AS "merchantId", k.version, k.member_id AS "memberId", t.role,
                   k.last_used_at AS "lastUsedAt", m.status = 'active' AS "isMerchantActive",
                   m.ip_whitelist AS whitelist,

@@ -10,11 +10,7 @@ import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import { LruMap } from '../shared/lru-map.ts'
 import type { Log } from '../telemetry/log.ts'
-
-export const windowBounds = {
-  /** The time that the database has to count a request; after it this process counts by itself. Choice. */
-  countMaxMs: 250,
-}
+import { waits } from '../shared/waits.ts'
 
 /** The policy of a sliding window: at most `max` hits in any period of `windowMs`. */
 export interface RateLimitPolicy {
@@ -142,7 +138,7 @@ export class SharedWindow {
       clearExpiredByTimeout: sweeps,
       insuranceLimiter: alone,
     })
-    this.#limiter = new RLWrapperTimeouts({ limiter, timeoutMs: windowBounds.countMaxMs })
+    this.#limiter = new RLWrapperTimeouts({ limiter, timeoutMs: waits.countMs })
   }
 
   /** Uses an amount of points, unless fewer are left. */

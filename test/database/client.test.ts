@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { databaseBounds, listen, openDatabase, openPool } from '../../src/database/client.ts'
+import { listen, openDatabase, openPool } from '../../src/database/client.ts'
 import { borrow } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
-import { usualBounds } from '../kit/patience.ts'
+import { usualWaits } from '../kit/patience.ts'
 import { useBounds } from '../kit/use-bounds.ts'
+import { waits } from '../../src/shared/waits.ts'
 
 let db: TestDatabase
 beforeAll(async () => {
@@ -58,7 +59,7 @@ test('every session has only the rights of the service role, for every database 
 })
 
 test('statements, locks and idle transactions have their time limits', async () => {
-  useBounds(databaseBounds, usualBounds.database, onTestFinished)
+  useBounds(waits, usualWaits, onTestFinished)
   const pool = openPool(db.url, 1, null, () => {})
   onTestFinished(() => pool.end())
   const { rows } = await pool.query(
@@ -70,7 +71,7 @@ test('statements, locks and idle transactions have their time limits', async () 
 })
 
 test('an exhausted pool refuses after two seconds instead of waiting for ever', async () => {
-  useBounds(databaseBounds, usualBounds.database, onTestFinished)
+  useBounds(waits, usualWaits, onTestFinished)
   const pool = openPool(db.url, 1, null, () => {})
   onTestFinished(() => pool.end())
   const busy = await borrow(pool)

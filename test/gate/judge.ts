@@ -2,7 +2,7 @@ import type { FileReport, RunReport } from '../kit/run-vitest.ts'
 
 /** A fault that a run found. */
 export interface Failure {
-  /** Null where nobody knows the file. */
+  /** The path is null if the file is not known. */
   path: string | null
   /** The name of the test; null: outside of every test. */
   title: string | null

@@ -3,9 +3,9 @@ import { runProgram } from '../kit/command-line.ts'
 import { type RunReport, runVitest } from '../kit/run-vitest.ts'
 import { type Failure, failuresOf, filesToRepeat, lineOf } from './judge.ts'
 
-// `npm test` as `.ci/run` judges it; words that follow choose some files. A file that fails is run again by itself, three times, in fresh processes:
-// where all three pass, the fault was luck. It is printed as UNSTEADY and counted apart, to be cured in the next
-// change.
+// `npm test` as `.ci/run` judges it; words that follow choose some files. A file that fails is run again by
+// itself, three times, in fresh processes: where all three pass, the fault was luck. It is printed as
+// UNSTEADY and counted apart, to be cured in the next change.
 
 const tree = join(import.meta.dirname, '../..')
 const minute = 60_000

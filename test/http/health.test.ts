@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { healthBounds } from '../../src/http/health.ts'
 import { borrow } from '../kit/client.ts'
 import { eventually } from '../kit/eventually.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
-import { usualBounds } from '../kit/patience.ts'
+import { usualWaits } from '../kit/patience.ts'
 import { useBounds } from '../kit/use-bounds.ts'
+import { waits } from '../../src/shared/waits.ts'
 
 let service: TestApp
 beforeAll(async () => {
@@ -49,7 +49,7 @@ test.each(['/livez', '/readyz', '/merchant/api/status'])(
 )
 
 test('while a pool gives no session the process lives, but is not ready', async () => {
-  useBounds(healthBounds, usualBounds.health, onTestFinished)
+  useBounds(waits, { readyMs: usualWaits.readyMs }, onTestFinished)
   const { merchantPool } = service.app.services.database
   const all = await Promise.all(Array.from({ length: merchantPool.options.max }, () => borrow(merchantPool)))
   expect(await probe('/readyz')).toMatchObject({

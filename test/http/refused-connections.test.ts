@@ -4,15 +4,15 @@ import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import { addressMatcher } from '../../src/shared/ip-whitelist.ts'
 import { createOperations } from '../../src/graphql/operation.ts'
-import { refusalBounds } from '../../src/http/connections.ts'
 import { readBody } from '../../src/http/request.ts'
 import { type HttpServer, listenHttp } from '../../src/http/server.ts'
 import { serveSubscriptions } from '../../src/http/subscriptions.ts'
 import { limits } from '../../src/shared/limits.ts'
 import type { Log } from '../../src/telemetry/log.ts'
 import { createFixture } from '../kit/graphql.ts'
-import { usualBounds } from '../kit/patience.ts'
+import { usualWaits } from '../kit/patience.ts'
 import { useBounds } from '../kit/use-bounds.ts'
+import { waits } from '../../src/shared/waits.ts'
 
 // The server must give up the descriptor of each connection that it refuses, even if the client never closes.
 
@@ -168,7 +168,7 @@ describe('more connections than the bounds allow', () => {
   })
 
   test('and a flood of 1,000 hold few descriptors more than the bound, and soon none', async () => {
-    useBounds(refusalBounds, usualBounds.refusal, onTestFinished)
+    useBounds(waits, { firstByteMs: usualWaits.firstByteMs }, onTestFinished)
     const bounded = await listen(20, 20)
     for (let index = 0; index < 20; index += 1) await ask(await open(bounded))
     let most = 0

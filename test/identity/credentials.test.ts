@@ -2,19 +2,15 @@ import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { Actor } from '../../src/identity/actor.ts'
 import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
-import {
-  credentialBounds,
-  credentialFreshMs,
-  CredentialWatch,
-  type RevocationReason,
-} from '../../src/identity/credentials.ts'
+import { credentialFreshMs, CredentialWatch, type RevocationReason } from '../../src/identity/credentials.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { borrow } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { eventually } from '../kit/eventually.ts'
 import { deactivate, makeMerchant, master, type SignedInMerchant } from '../kit/merchants.ts'
-import { usualBounds } from '../kit/patience.ts'
+import { usualWaits } from '../kit/patience.ts'
 import { useBounds } from '../kit/use-bounds.ts'
+import { waits } from '../../src/shared/waits.ts'
 
 let db: TestDatabase
 let watch: CredentialWatch
@@ -245,7 +241,7 @@ test('a query that fails rejects its callers, and the next check asks again', as
 })
 
 test('a query without an answer is given up after three seconds', async () => {
-  useBounds(credentialBounds, usualBounds.credential, onTestFinished)
+  useBounds(waits, { credentialsMs: usualWaits.credentialsMs }, onTestFinished)
   const shop = await makeMerchant(db.database.pool)
   const client = await borrow(db.owner)
   await client.query('BEGIN; LOCK TABLE api_key')
@@ -257,7 +253,7 @@ test('a query without an answer is given up after three seconds', async () => {
 })
 
 test('a caller gets a refusal to retry later when the database is silent for three seconds', async () => {
-  useBounds(credentialBounds, usualBounds.credential, onTestFinished)
+  useBounds(waits, { credentialsMs: usualWaits.credentialsMs }, onTestFinished)
   const shop = await makeMerchant(db.database.pool)
   const query = ({ query_timeout }: { query_timeout: number }) =>
     db.database.pool.query({ text: 'SELECT pg_sleep(4)', query_timeout } as pg.QueryConfig)

@@ -1,4 +1,4 @@
-/** Makes random numbers from 0 to just below 1, like `Math.random`, the same for the same seed (mulberry32). */
+/** Makes numbers from 0 to just below 1, the same for the same seed (mulberry32). */
 export function randomFrom(seed: number): () => number {
   let state = seed
   return () => {

@@ -1,6 +1,6 @@
 /**
- * Seeds under which a search once found a fault. `npm test` plays those of the property searches after its own
- * seed; those of the kills take minutes and are played by `npm run soak`.
+ * Seeds under which a search once found a fault. `npm test` plays those of the property searches after its
+ * own seed; those of the kills take minutes and are played by `npm run soak`.
  */
 export const regressions = {
   'money out': [435_034_521, 461_977_227],

@@ -10,7 +10,7 @@ export interface FileReport {
   path: string
   ms: number
   tests: readonly { name: string; state: 'passed' | 'failed' | 'skipped' | 'pending'; message: string }[]
-  /** Of hooks, and of a file that did not load. */
+  /** The errors of hooks, and of a file that did not load. */
   errors: readonly string[]
 }
 
@@ -20,7 +20,7 @@ export interface RunReport {
   files: readonly FileReport[]
   /** Files that were begun and did not end. */
   unfinished: readonly string[]
-  /** Errors outside of every test; the path is null where nobody knows the file. */
+  /** The errors outside of every test; the path is null if the file is not known. */
   unhandled: readonly { path: string | null; message: string }[]
   /** The end of the output. */
   printed: string
@@ -94,7 +94,7 @@ function endGroup(pid: number | undefined): void {
   }
 }
 
-/** What a run wrote so far; nothing where it was killed before its first file. */
+/** Reads the results that a run wrote so far: none if it was killed before its first file. */
 function readReport(path: string): Pick<RunReport, 'files' | 'unfinished' | 'unhandled'> {
   type Line = { begun: string } | { ended: FileReport } | { unhandled: RunReport['unhandled'][number] }
   const lines = readLines(path).map((line) => JSON.parse(line) as Line)

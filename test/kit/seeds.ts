@@ -3,7 +3,7 @@ import { isSoak } from './strength.ts'
 
 const given = process.env['SEED']
 
-/** What `npm test` draws from: the same in every run, of this tree and of the next. */
+/** The seed of `npm test`, the same in every run, of this tree and of the next. */
 const constantSeed = 20_261_128
 
 /** The seed of all random choices: `npm run soak` gives each file another one, and `SEED` replays any. */

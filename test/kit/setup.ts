@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { restartCustomers } from './customer-numbers.ts'
-import { lengthenBounds } from './patience.ts'
+import { lengthenWaits } from './patience.ts'
 import { seed } from './seeds.ts'
 import { restoreBounds } from './use-bounds.ts'
 
 // Vitest runs this module before each test file, also where files share a process.
 restoreBounds()
-lengthenBounds()
+lengthenWaits()
 restartCustomers()
 fc.configureGlobal({ seed })

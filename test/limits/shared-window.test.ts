@@ -6,13 +6,13 @@ import {
   type WindowStore,
   openWindowStore,
   SharedWindow,
-  windowBounds,
 } from '../../src/limits/window.ts'
 import { openPool } from '../../src/database/client.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
-import { usualBounds } from '../kit/patience.ts'
+import { usualWaits } from '../kit/patience.ts'
 import { useBounds } from '../kit/use-bounds.ts'
+import { waits } from '../../src/shared/waits.ts'
 
 let db: TestDatabase
 let otherPool: ReturnType<typeof openPool>
@@ -119,7 +119,7 @@ test('a caller that has used up its window is refused without a statement', asyn
 })
 
 test('while the database fails or hangs each process counts alone', async () => {
-  useBounds(windowBounds, usualBounds.window, onTestFinished)
+  useBounds(waits, { countMs: usualWaits.countMs }, onTestFinished)
   let query: WindowStore = () => Promise.reject(new Error('gone'))
   const one = node((statement) => query(statement))
   const alone = await Promise.all(Array.from({ length: 30 }, () => one.take('alone', 1)))
@@ -127,7 +127,7 @@ test('while the database fails or hangs each process counts alone', async () => 
   query = () => new Promise(() => {})
   const begun = performance.now()
   expect(await one.take('hung', 1)).toMatchObject({ allowed: true, remaining: 19 })
-  expect(performance.now() - begun).toBeGreaterThanOrEqual(usualBounds.window.countMaxMs - 5)
+  expect(performance.now() - begun).toBeGreaterThanOrEqual(usualWaits.countMs - 5)
 })
 
 test('rows are deleted an hour after their window', async () => {

@@ -8,14 +8,14 @@ import { randomFrom } from '../kit/random.ts'
 import { regressions } from '../kit/regressions.ts'
 import { runVitest } from '../kit/run-vitest.ts'
 
-const usage = `Searches for bugs by chance and measures by the clock: one test file at a time, each with a new seed, again and
-again until the time is over. Words that follow choose the files whose names hold one of them.
+const usage = `Searches for bugs by chance and measures by the clock: one test file at a time, each with a new
+seed, until the time is over. Words that follow choose the files whose names hold one of them.
 
   --minutes N    how long (60); a file that was begun is ended
   --seed N       the seed of every file, once: replays a finding
   --list         prints the files and runs nothing
 
-Each finding is a line of JSON in soak.jsonl, with the command that replays it. The exit code is 1 if there is one.
+Each finding is a line of JSON in soak.jsonl, with the command that replays it. Exit code 1 if there is one.
 `
 
 const root = join(import.meta.dirname, '../..')
@@ -52,7 +52,7 @@ function* turns(files: readonly string[], random: () => number): Generator<Turn>
     const waiting = [...files]
     while (waiting.length > 0) {
       const [path = ''] = waiting.splice(below(waiting.length), 1)
-      // The kills of a seed that once found a fault take too long for `npm test`: every second turn takes one.
+      // Seeds of kills that once found a fault take too long for `npm test`: every second turn takes one.
       const known = path.endsWith('crash/crash.test.ts') && random() < 0.5
       const seed = known ? regressions.crash[below(regressions.crash.length)] : undefined
       yield { path, seed: seed ?? 1 + below(999_999_999) }

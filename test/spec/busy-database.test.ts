@@ -1,14 +1,14 @@
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { databaseBounds } from '../../src/database/client.ts'
 import { borrow } from '../kit/client.ts'
 import { customer, openFixture } from '../kit/fixture.ts'
-import { usualBounds } from '../kit/patience.ts'
+import { usualWaits } from '../kit/patience.ts'
 import { useBounds } from '../kit/use-bounds.ts'
+import { waits } from '../../src/shared/waits.ts'
 
 // The pools take their bounds while they are opened.
-const { connectMs, lockMs } = usualBounds.database
-useBounds(databaseBounds, { connectMs, lockMs })
+const { connectMs, lockMs } = usualWaits
+useBounds(waits, { connectMs, lockMs })
 
 const fixture = await openFixture()
 const { database } = fixture.app.services

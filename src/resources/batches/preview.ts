@@ -9,6 +9,7 @@ import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { type Duplicate, readDuplicates } from './duplicates.ts'
+import { waits } from '../../shared/waits.ts'
 
 /**
  * The number of lookups that a dry run sends to one operator at once, and the time for which it waits, in ms.
@@ -16,8 +17,6 @@ import { type Duplicate, readDuplicates } from './duplicates.ts'
  * payments.
  */
 const dryRunLookupsAtOnce = 4
-/** How long a dry run waits for the operators' answers about phone numbers. */
-export const previewBounds = { lookupMs: 3_000 }
 
 /** The result of a call that changed a batch, or of its dry run. */
 export interface BatchChange {
@@ -124,14 +123,14 @@ interface Lookups {
   checked: number
 }
 
-/** Asks an operator about phone numbers, four at once, until `lookupMs` is over or the service ends. */
+/** Asks an operator about phone numbers, four at once, until `lookupsMs` is over or the service ends. */
 async function lookUp(
   ctx: Context,
   ask: NonNullable<OperatorDriver['lookupParty']>,
   accounts: readonly string[],
 ): Promise<Lookups> {
   const found: Lookups = { unknown: [], checked: 0 }
-  const over = AbortSignal.any([ctx.ending, AbortSignal.timeout(previewBounds.lookupMs)])
+  const over = AbortSignal.any([ctx.ending, AbortSignal.timeout(waits.lookupsMs)])
   const left = accounts.values()
   async function work(): Promise<void> {
     for (const account of left) {
