@@ -40,7 +40,8 @@ async function writeStatements(): Promise<void> {
     const release = execFileSync('git', ['rev-parse', '--short', 'HEAD']).toString().trim()
     const write = (name: string, part: string, all: readonly unknown[]) => {
       const lines = all.map((one) => `    ${JSON.stringify(one)}`)
-      const text = `{\n  "release": "${release}",\n  "day": "${today}",\n  "${part}": [\n${lines.join(',\n')}\n  ]\n}\n`
+      const about = `  "release": "${release}",\n  "day": "${today}",\n`
+      const text = `{\n${about}  "${part}": [\n${lines.join(',\n')}\n  ]\n}\n`
       writeFileSync(join(folder, name), text)
     }
     write('release.json', 'uses', uses)
@@ -51,7 +52,7 @@ async function writeStatements(): Promise<void> {
   }
 }
 
-/** `test/graphql/release.test.ts` counts the months from the last release: from this one they may be too few. */
+/** Counts months of deprecations from today; `test/graphql/release.test.ts` counts from the last release. */
 function refuseShortDeprecations(): void {
   const read = (path: string) => buildSchema(readFileSync(join(import.meta.dirname, path), 'utf8'))
   const short = shortDeprecations(read('../test/graphql/release.graphql'), read('../schema.graphql'), today)

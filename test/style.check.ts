@@ -195,6 +195,11 @@ const rules: Record<string, Rule> = {
 
   'a test gets its ports from freePort, or from the system': ({ path, text }) =>
     path.startsWith('test/') ? found(text, ownPorts) : [],
+
+  'a test draws by randomFrom(seed) (test/kit/seeds.ts)': ({ path, text }) =>
+    /^test\/(?!bench\/|style\.check|kit\/(?:database|plain-account)\.ts)/.test(path)
+      ? found(withoutComments(text), /\bMath\s*\.random\b|\brandomInt\(/g)
+      : [],
 }
 
 /** Ports that are written down, or drawn at random. */
@@ -354,6 +359,8 @@ describe('each rule can fail', () => {
     [22, 'test/a.test.ts', ['await expect\n    .', 'poll(count).toBe(1)\n'].join('')],
     [23, 'test/a.test.ts', ['createServer().listen(', "31_874, '127.0.0.1')\n"].join('')],
     [23, 'test/a.test.ts', ['await start(used, { tcpPort', ': 31_873 })\n'].join('')],
+    [24, 'test/a.test.ts', 'const amount = Math.floor(Math.random() * 1_000)\n'],
+    [24, 'test/kit/a.ts', 'const row = rows[randomInt(rows.length)]\n'],
     [23, 'test/kit/a.ts', ['const port', ' = 15_000 + Math.floor(Math.random() * 17_000)\n'].join('')],
   ])('%i is broken by %s', (index, path, text) => {
     const rule = rules[ruleNames[index] ?? '']

@@ -10,7 +10,7 @@ import { seed } from '../kit/seeds.ts'
 import { isSoak, strength } from '../kit/strength.ts'
 
 // The harness is a program of its own (`npm run crash`). Its output names the seed, which plans the same
-// kills again. A run of `npm test` that got stuck proves nothing and fails nothing, unless the books are wrong.
+// kills again. In `npm test` a run that got stuck fails only where the books are wrong.
 
 const main = join(import.meta.dirname, 'main.ts')
 

@@ -1,10 +1,7 @@
 import { getNullableType, isInputObjectType, isNonNullType } from 'graphql'
 import type { Field } from './hostile-inputs.ts'
 
-/**
- * Values that the service accepts, by the names of their fields, and by the names of calls those of fields that
- * need not be there: what a program would send. Each call is made with them once, with certainty.
- */
+/** Values that the service accepts, by the names of their fields. Each call is made with them once. */
 export const plain: Record<string, unknown> = {
   amount: 5_000,
   customerPhone: '70000001',
@@ -30,8 +27,8 @@ export const plain: Record<string, unknown> = {
   id: 1,
 }
 
-/** Fields that need not be there, without which a call would be refused, by the names of calls. */
-export const beside: Record<string, Record<string, unknown>> = {
+/** Values of optional fields without which a call would be refused, by the names of calls. */
+export const optional: Record<string, Record<string, unknown>> = {
   createBatch: { recipients: plain['recipients'] },
   createPayout: { destinationPhone: '70000001', paymentMethod: 'OperatorA' },
   payout: { id: btoa('Payout:1') },
@@ -43,9 +40,9 @@ export const beside: Record<string, Record<string, unknown>> = {
   updateWebhook: { url: 'http://127.0.0.1:1/other' },
 }
 
-/** The fields of a call that must be there, and those that it needs beside them. */
+/** Returns the fields of a plain call: those that it requires, and its optional ones. */
 export function plainFields(call: string, given: readonly Field[]): Record<string, unknown> {
-  const more = beside[call] ?? {}
+  const more = optional[call] ?? {}
   return Object.fromEntries(
     given.flatMap(({ name, type }) => {
       const bare = getNullableType(type)

@@ -92,8 +92,8 @@ const withoutParameter = new Set(
 )
 
 /**
- * A test number `+223 70 SS PP xx` that no other test of the file uses: of a scenario with a parameter, one of
- * the hundred that it has.
+ * A test number `+223 70 SS PP xx` that no other test of the file uses, as long as the hundred numbers of a
+ * scenario and parameter last.
  */
 export function customer(scenario: string, parameter = '00'): string {
   const kind = withoutParameter.has(scenario) ? scenario : `${scenario}${parameter}`

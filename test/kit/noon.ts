@@ -12,7 +12,7 @@ export function startAtNoon(atEnd: (end: () => void) => void = onTestFinished): 
   atEnd(() => void vi.useRealTimers())
 }
 
-/** The time until noon of tomorrow in UTC: the clock of a service that is moved by it sees no day end soon. */
+/** The time until noon of tomorrow in UTC: a service that moves its clock by it sees no day end soon. */
 export function msUntilNoon(): number {
   return 1.5 * dayMs - (Date.now() % dayMs)
 }

@@ -390,10 +390,7 @@ test('a limited key makes no key, renews none, and invites only a viewer', async
       bearer,
     )
     expect(renewed).toMatchObject({ code: 'FORBIDDEN' })
-    for (const [role, status] of [
-      ['finance', 403],
-      ['viewer', 201],
-    ] as const) {
+    for (const [role, status] of Object.entries({ finance: 403, viewer: 201 })) {
       const body = { name: 'Awa', email: `${role}-${bearer.slice(-8)}@example.com`, role }
       expect(await fixture.rest('POST', '/team/invite', { token: bearer, body })).toMatchObject({ status })
     }
