@@ -36,7 +36,7 @@ test(`no franc is lost or made in ${seeds * cycles} kills of the service and of 
   if (violated.length > 0) throw new Error(violated.join('; '))
   const ran = /^ +INCONCLUSIVE: /m.test(said) ? '\\d+' : seeds * cycles
   expect(said).toMatch(new RegExp(`^0 violations: ${ran} cycles over ${seeds} seeds`, 'm'))
-  // A run that was stuck from its start on, or whose books nobody read, proves nothing.
+  // A run proves nothing if it was stuck from its start on, or if its books were not read.
   expect(said).not.toContain('its books were not read')
   expect(said).toMatch(/, [1-9]\d* acknowledged, \d+ s$/m)
 }, 900_000)
