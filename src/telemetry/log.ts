@@ -25,7 +25,7 @@ export function createLog(
   )
 }
 
-/** The error codes of a lost connection, or of one that could not be opened. */
+/** The error codes of a lost connection, and of a server that refuses a new one. */
 const lostCodes = new Set(['57P01', '57P02', '57P03', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'])
 /** The messages of `pg` for a lost connection, which have no code. */
 const lostWords = /^(Connection terminated|Client has encountered a connection error)/
@@ -38,6 +38,8 @@ const lostWords = /^(Connection terminated|Client has encountered a connection e
 function serializeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const { client: _client, stack, ...value } = pino.stdSerializers.err(error)
-  const isLost = lostCodes.has(String(value['code'])) || lostWords.test(error.message)
+  // A socket that could not be opened: the codes are many, `ENOENT` is one of a server that has stopped.
+  const isUnopened = value['syscall'] === 'connect'
+  const isLost = isUnopened || lostCodes.has(String(value['code'])) || lostWords.test(error.message)
   return withoutRows(isLost ? value : { ...value, stack })
 }

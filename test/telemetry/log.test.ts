@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { createLog, type Log } from '../../src/telemetry/log.ts'
 
@@ -55,6 +58,18 @@ test.each<[string, unknown]>([
 test('an amount that is a bigint stays a number', () => {
   log.info({ amount: 70_110_001n, reference: 'order-7' }, 'x')
   expect(last()).toContain('"amount":70110001,')
+})
+
+test('the error of a socket that could not be opened has no stack, that of a missing file has one', async () => {
+  const socket = connect('/nowhere/.s.PGSQL.5432')
+  const [refused] = (await once(socket, 'error')) as [Error]
+  log.error({ err: refused }, 'the job engine failed')
+  expect(parsed()['err']).toMatchObject({ code: 'ENOENT', message: refused.message })
+  expect(last()).not.toContain('"stack"')
+
+  const missing = await readFile('/nowhere/file').catch((error: unknown) => error)
+  log.error({ err: missing }, 'the file cannot be read')
+  expect(parsed()['err']).toMatchObject({ code: 'ENOENT', stack: expect.stringContaining('ENOENT') })
 })
 
 test('a database error keeps its table and constraint, and quotes no row', () => {
