@@ -82,8 +82,8 @@ export default defineConfig(({ mode }) => {
       ],
       globalSetup: ['test/kit/global-setup.ts'],
       sequence: { sequencer: LongestFirst },
-      // A third of what they do is waiting: three keep two cores busy.
-      maxWorkers: 3,
+      // Two thirds of what they do is waiting: five keep two cores busy.
+      maxWorkers: 5,
       coverage: {
         provider: 'v8',
         include: ['src/**'],

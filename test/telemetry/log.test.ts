@@ -60,7 +60,7 @@ test('an amount that is a bigint stays a number', () => {
   expect(last()).toContain('"amount":70110001,')
 })
 
-test('the error of a socket that could not be opened has no stack, that of a missing file has one', async () => {
+test('a socket that could not be opened is told without a stack, a missing file with one', async () => {
   const socket = connect('/nowhere/.s.PGSQL.5432')
   const [refused] = (await once(socket, 'error')) as [Error]
   log.error({ err: refused }, 'the job engine failed')
