@@ -10,6 +10,7 @@ import { routes } from '../../src/http/rest/routes.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { schema } from '../../src/resources/schema.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
 
 const document = restDocument()
 
@@ -53,8 +54,11 @@ const webhookUrl = 'http://127.0.0.1:9/hook'
 /** The ids to remove: each run takes the next one, because a removed one is gone. */
 const removed = { webhook: 1, member: 1 }
 
+/** A test number that answers no prompt. */
+const silentCustomer = '+22370110000'
+
 function payment(reference: string, more: object = {}): object {
-  const customer = { customer_phone: '70110000', payment_method: 'OperatorA' }
+  const customer = { customer_phone: silentCustomer, payment_method: 'OperatorA' }
   return { amount: 5_000, ...customer, reference, ...more }
 }
 
@@ -62,13 +66,13 @@ function payment(reference: string, more: object = {}): object {
 function freshPayout(more: object = {}): () => object {
   return () => {
     made += 1
-    const destination = { destinationPhone: '+22370110000', paymentMethod: 'OperatorA' }
+    const destination = { destinationPhone: silentCustomer, paymentMethod: 'OperatorA' }
     const input = { amount: 1_000n, ...destination, reference: `made-${made}`, scheduledAt: tomorrow }
     return { input: { ...input, ...more } }
   }
 }
 
-const recipient = { name: 'Awa', account: '+22370110000', amount: 1_000n, paymentMethod: 'OperatorA' }
+const recipient = { name: 'Awa', account: silentCustomer, amount: 1_000n, paymentMethod: 'OperatorA' }
 
 function freshBatch(more: object = {}): () => object {
   return () => ({ input: { title: `made-${(made += 1)}`, recipients: [recipient], ...more } })
@@ -79,7 +83,7 @@ let made = 0
 function freshPayment(more: object = {}): () => object {
   return () => {
     made += 1
-    const input = { amount: 5_000n, customerPhone: '+22370110000', paymentMethod: 'OPERATOR_A' }
+    const input = { amount: 5_000n, customerPhone: silentCustomer, paymentMethod: 'OPERATOR_A' }
     return { input: { ...input, paymentMethod: 'OperatorA', reference: `made-${made}`, ...more } }
   }
 }
@@ -230,12 +234,24 @@ const inputs: Record<string, readonly (() => object)[]> = {
   Transaction: [() => ({ id: 1 }), () => ({ id: 999_999 }), () => ({ id: null })],
 }
 
+/** Waits for the payments of other operations: a settlement between two runs would change the balance. */
+async function untilSettled(): Promise<void> {
+  await eventually(async () => {
+    const { rows } = await app.database.owner.query(
+      `SELECT reference, status FROM transaction
+       WHERE status IN ('pending', 'processing') AND customer_phone <> '${silentCustomer}'`,
+    )
+    expect(rows).toEqual([])
+  })
+}
+
 describe.each(routes.map(({ operation }) => operation))('%s', (operation) => {
   const { run: compiled } = prepare(schema, document, operation)
 
   test('the compiled operation gives the result of general execution, refusals included', async () => {
     const cases = inputs[operation] ?? []
     expect(cases).not.toEqual([])
+    await untilSettled()
     for (const variables of cases) {
       const executed = await execute(operation, variables())
       const own = await runCompiled(compiled, variables())
