@@ -82,8 +82,8 @@ export default defineConfig(({ mode }) => {
       ],
       globalSetup: ['test/kit/global-setup.ts'],
       sequence: { sequencer: LongestFirst },
-      // Two thirds of what they do is waiting: five keep two cores busy.
-      maxWorkers: 5,
+      // A third of what they do is waiting: four keep two cores busy, and more only contend.
+      maxWorkers: 4,
       coverage: {
         provider: 'v8',
         include: ['src/**'],
