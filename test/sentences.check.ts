@@ -113,6 +113,13 @@ test('each comment names the noun that it is about', () => {
   expect(complaintsOf(['src/**/*.{ts,sql,js}', 'test/**/*.ts'], commentsOf)).toEqual([])
 })
 
+test('each comment of the read model names its noun', () => {
+  const comments = (text: string) => commentsOf(text.replaceAll('///', '//'))
+  expect(complaintsOf(['prisma/schema.prisma'], comments)).toEqual([])
+  const planted = 'model A {\n  /// Whole francs.\n  a Int\n  /// Of a batch.\n  b Int\n}\n'
+  expect(riddlesAmong(comments(planted))).toEqual(['4: Of a batch.'])
+})
+
 test.each([
   '/** What a caller asked for. */',
   '/**\n * Of a batch: the sum.\n */',
