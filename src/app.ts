@@ -13,7 +13,7 @@ import { openMasterSecret } from './identity/secrets.ts'
 import { type Addresses, addressesOf, type Config } from './config/config.ts'
 import { type OperatorSettings, sandboxOperators } from './config/operators.ts'
 import type { Services } from './context.ts'
-import { openBatches } from './database/batch.ts'
+import { openSharedStatements } from './database/shared-statements.ts'
 import { type Database, listen, openDatabase, openPool, probePools } from './database/client.ts'
 import { assertClock } from './database/clock-skew.ts'
 import { assertDurable } from './database/durability.ts'
@@ -31,7 +31,7 @@ import { openMailer } from './mail/mailer.ts'
 import { createOperators } from './operators/registry.ts'
 import { type SimulatorControl, simulatorControl } from './operators/sandbox.ts'
 import { resolveJob } from './requests/check-slots.ts'
-import { payoutsDueJob, serviceJobs, serviceTasks, webhooksDueJob } from './resources/jobs.ts'
+import { serviceJobs, serviceTasks } from './resources/jobs.ts'
 import { subjects } from './resources/subjects.ts'
 import { createSender } from './resources/webhooks/send.ts'
 import { productionSchema, schema } from './resources/schema.ts'
@@ -166,8 +166,8 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
   closers.push(() => feed.close())
   const announcer = startAnnouncer(pool, background)
   closers.push(() => announcer.close())
-  const batches = openBatches(pool)
-  closers.push(() => batches.idle())
+  const sharedStatements = openSharedStatements(pool)
+  closers.push(() => sharedStatements.idle())
   const webhooks = openWebhooks(start, closers)
   // The database closes only after the result of each operator call is recorded, also if no answer came.
   const inFlight = new Map<string, Promise<unknown>>()
@@ -184,7 +184,7 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
     log,
     clock,
     database,
-    batches,
+    sharedStatements,
     restores,
     access,
     admission: openAdmission(config.pace.inFlightMax, () => probePools(database)),
@@ -316,8 +316,8 @@ async function advanceClock(
   await control.advanceClock(ms, move)
   const now = await clock.advance(ms, move, record)
   for (const provider of providers) services.notifyJob(resolveJob(provider))
-  services.notifyJob(payoutsDueJob)
-  services.notifyJob(webhooksDueJob)
+  services.notifyJob('payouts.due')
+  services.notifyJob('webhooks.due')
   return now
 }
 

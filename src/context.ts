@@ -7,7 +7,7 @@ import type { Actor } from './identity/actor.ts'
 import type { IdempotentOperation } from './idempotency/idempotency-keys.ts'
 import type { RequestLimits } from './limits/request-limits.ts'
 import type { Addresses, Config } from './config/config.ts'
-import type { Batches } from './database/batch.ts'
+import type { SharedStatements } from './database/shared-statements.ts'
 import type { Database } from './database/client.ts'
 import type { Restores } from './database/restores.ts'
 import type { RecordMove } from './database/sandbox-clock.ts'
@@ -15,6 +15,7 @@ import type { Feed } from './events/feed.ts'
 import type { Announcer } from './events/announcer.ts'
 import type { Mailer } from './mail/mailer.ts'
 import type { OperatorRegistry } from './operators/registry.ts'
+import type { NotifiedJob } from './jobs/catalogue.ts'
 import type { Drains } from './jobs/drain.ts'
 import type { Leases } from './jobs/leases.ts'
 import type { ChecksByOperator } from './requests/check-slots.ts'
@@ -31,7 +32,7 @@ export interface Services {
   log: Log
   clock: Clock
   database: Database
-  batches: Batches
+  sharedStatements: SharedStatements
   /**
    * Notices that the database was restored from a backup: compares it with the state that this node saw last.
    */
@@ -70,7 +71,7 @@ export interface Services {
   /** The address where the operator simulator shows its telephones; null in production. */
   simulatorUrl: string | null
   /** Runs a periodic job now instead of at its next time. */
-  notifyJob(name: string): void
+  notifyJob(name: NotifiedJob): void
   /** Returns how long this process has run, in milliseconds. */
   upMs(): number
   /** Whether the periodic jobs run in time and the job engines work. */

@@ -5,8 +5,6 @@
 export const locks = {
   /** One process at a time applies migrations and functions. Prisma's command line takes the same lock. */
   migrations: 72_707_369,
-  /** One process at a time numbers the events of the previous release (`sequence_events`). */
-  eventNumbers: 72_707_370,
   /** The first merchant of a sandbox is created once. */
   firstMerchant: 72_707_371,
   /** One process at a time proves the new rows of the books. */
@@ -26,7 +24,7 @@ export const locks = {
   /**
    * With the id of a webhook endpoint, or 0 for the batch queue: held by the process that drains that queue.
    */
-  webhookCalls: 72_707_376,
+  queueLease: 72_707_376,
   /** Held by the service whose simulator plays the operators of a data folder. */
   sandboxOperators: 72_707_377,
   /** With the hash of a telephone number: its payments by links are checked one after the other. */

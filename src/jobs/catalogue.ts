@@ -18,5 +18,8 @@ export interface JobPayloads {
   'members.reset-password': { email: string; merchantId: number | null }
 }
 
+/** The periodic jobs that other code starts at once, as soon as it made work for them. */
+export type NotifiedJob = 'payouts.due' | 'webhooks.due' | 'ledger.watch' | `requests.resolve.${Provider}`
+
 /** The function that does each job. The compiler refuses a missing one. */
 export type Tasks = { readonly [Name in keyof JobPayloads]: (payload: JobPayloads[Name]) => Promise<void> }

@@ -66,14 +66,14 @@ export function openLeases(pool: pg.Pool, log: Log): Leases {
       const { rows } = await ask({
         name: 'take_lease',
         text: 'SELECT pg_try_advisory_lock($1, $2) AS taken',
-        values: [locks.webhookCalls, key],
+        values: [locks.queueLease, key],
       })
       if (!rows[0]?.taken) return undefined
       try {
         return await work(lost)
       } finally {
         // A lock that cannot be released ends with its session.
-        const values = [locks.webhookCalls, key]
+        const values = [locks.queueLease, key]
         await ask({
           name: 'end_lease',
           text: 'SELECT pg_advisory_unlock($1, $2) AS taken',

@@ -1,3 +1,4 @@
+import type { NotifiedJob } from '../jobs/catalogue.ts'
 import type { Provider } from '../shared/providers.ts'
 
 /** The most requests that one process checks with one operator at the same time. */
@@ -47,7 +48,7 @@ export function slotsOf({ checkSlots }: { checkSlots: ChecksByOperator }, provid
 }
 
 /** Returns the name of the job that asks one operator about its due requests. */
-export function resolveJob(provider: Provider): string {
+export function resolveJob<P extends Provider>(provider: P): `requests.resolve.${P}` {
   return `requests.resolve.${provider}`
 }
 
@@ -56,7 +57,7 @@ export function resolveJob(provider: Provider): string {
  * looks by itself again and again, for requests that other processes left.
  */
 export function lookWhenDue(
-  services: { checkSlots: ChecksByOperator; notifyJob(name: string): void },
+  services: { checkSlots: ChecksByOperator; notifyJob(name: NotifiedJob): void },
   provider: Provider,
   dueMs: number,
 ): void {

@@ -23,7 +23,7 @@ export interface Checked {
 export async function checkRequest(services: RequestServices, request: OpenRequest): Promise<Checked> {
   const { kind, handle, state, subject } = request
   const operator = operatorOf(services, request)
-  const record = exchangeRecorder(services.batches, services.log, request)
+  const record = exchangeRecorder(services.sharedStatements, services.log, request)
   const deadline = deadlineIn(limits.operatorQueryDeadlineMs)
   const outcome =
     state === 'unsent'

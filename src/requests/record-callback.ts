@@ -1,5 +1,5 @@
 import type { Pool } from 'pg'
-import { shareStatement } from '../database/batch.ts'
+import { shareStatement } from '../database/shared-statements.ts'
 import { sqlFunctionOfMany } from '../database/sql-function.ts'
 import type { CallbackHint } from '../operators/operator.ts'
 import { invariant } from '../shared/invariant.ts'
@@ -75,12 +75,12 @@ export async function recordAndAsk(
  * @param hasSlot true if the caller can ask about the request at once: then this call claims the request
  */
 export async function recordCallback(
-  { batches, database }: Pick<RequestServices, 'batches' | 'database'>,
+  { sharedStatements, database }: Pick<RequestServices, 'sharedStatements' | 'database'>,
   callback: CallbackRecord,
   hasSlot = false,
 ): Promise<RecordedCallback> {
   const item = { callback, hasSlot }
-  const recorded = await batches.run(recordTogether, item)
+  const recorded = await sharedStatements.run(recordTogether, item)
   if (recorded.isRecorded) return recorded
   const [alone] = await recordAll(database.pool, [item], true)
   invariant(alone, 'record_callbacks gives one row for each callback')

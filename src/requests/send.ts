@@ -44,7 +44,7 @@ export async function sendRequest(
   onAnswered?: () => void,
 ): Promise<SendOutcome> {
   const operator = operatorOf(services, request)
-  const record = exchangeRecorder(services.batches, services.log, request)
+  const record = exchangeRecorder(services.sharedStatements, services.log, request)
   const sending = start(services, operator, request, { deadline, priority, record })
   const outcome = await (onAnswered ? sending.finally(onAnswered) : sending)
   const rules = services.subjects[request.subject]
@@ -167,7 +167,7 @@ export async function act(
       return null
     case 'record': {
       const { state, handle, nextCheckMs, paymentUrl } = step
-      await recordRequest(services.batches, { id, attempt, state, handle, nextCheckMs, paymentUrl })
+      await recordRequest(services.sharedStatements, { id, attempt, state, handle, nextCheckMs, paymentUrl })
       if (nextCheckMs !== null) lookWhenDue(services, request.provider, nextCheckMs)
       return null
     }

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg'
-import { type Batches, shareStatement } from '../database/batch.ts'
+import { type SharedStatements, shareStatement } from '../database/shared-statements.ts'
 import { sqlFunction, sqlFunctionOfMany, sqlType } from '../database/sql-function.ts'
 import type { FailureReason } from '../operators/failure-reasons.ts'
 import type { OperatorExchange, OperatorHandle } from '../operators/operator.ts'
@@ -154,8 +154,8 @@ const recordRequests = sqlFunctionOfMany('record_requests', {
  * may still arrive. A request that a callback made due meanwhile stays due, because this answer may be older
  * than the callback.
  */
-export function recordRequest(batches: Batches, record: RequestRecord): Promise<void> {
-  return batches.run(recordMany, record)
+export function recordRequest(sharedStatements: SharedStatements, record: RequestRecord): Promise<void> {
+  return sharedStatements.run(recordMany, record)
 }
 
 const recordMany = shareStatement(async (pool: Pool, records: readonly RequestRecord[]): Promise<void[]> => {
@@ -192,12 +192,12 @@ interface Kept extends OperatorExchange {
  * for them; if the process dies before the write, only these records are missing.
  */
 export function exchangeRecorder(
-  batches: Batches,
+  sharedStatements: SharedStatements,
   log: Log,
   request: OpenRequest,
 ): (exchange: OperatorExchange) => void {
   return (exchange) => {
-    batches
+    sharedStatements
       .run(keepMany, { ...exchange, merchantId: request.merchantId, requestId: request.id })
       .catch((error: unknown) =>
         log.warn({ err: error, requestId: request.id }, 'an exchange with an operator was not recorded'),

@@ -1,9 +1,10 @@
 import type { Addresses } from '../config/config.ts'
-import type { Batches } from '../database/batch.ts'
+import type { SharedStatements } from '../database/shared-statements.ts'
 import type { Database } from '../database/client.ts'
 import type { Restores } from '../database/restores.ts'
 import type { Announcer } from '../events/announcer.ts'
 import type { Access } from '../identity/authenticate.ts'
+import type { NotifiedJob } from '../jobs/catalogue.ts'
 import type { Evidence } from '../operators/operator.ts'
 import type { OperatorRegistry } from '../operators/registry.ts'
 import type { Clock } from '../shared/clock.ts'
@@ -19,7 +20,7 @@ export interface RequestServices {
   log: Log
   clock: Clock
   database: Pick<Database, 'pool'>
-  batches: Batches
+  sharedStatements: SharedStatements
   restores: Pick<Restores, 'mayHaveSent'>
   operators: Pick<OperatorRegistry, 'find'>
   announcer: Announcer
@@ -29,7 +30,7 @@ export interface RequestServices {
   /** The slots of this process for checks, by operator. */
   checkSlots: ChecksByOperator
   /** Runs a periodic job now instead of at its next time. */
-  notifyJob(name: string): void
+  notifyJob(name: NotifiedJob): void
   subjects: Subjects
 }
 

@@ -19,7 +19,7 @@ import { openWireLogSweep, type WireLog, wireLogSweepMax } from '../requests/wir
 import { limits } from '../shared/limits.ts'
 import { headEmailsMax, writeHeadEmails } from './audit-log/head-emails.ts'
 import { sendDueRecipients } from './batches/send.ts'
-import { expiriesMax, seeToDuePayouts } from './payouts/due.ts'
+import { expiriesMax, runDueWork } from './payouts/due.ts'
 import { sendDuePayouts } from './payouts/send.ts'
 import { sendPasswordReset } from './team/password.ts'
 import { sendMail } from './team/send-mail.ts'
@@ -104,12 +104,12 @@ export function serviceJobs(services: Services): readonly Job[] {
       run: () => resolveDue(services, provider),
     })),
     {
-      name: payoutsDueJob,
+      name: 'payouts.due',
       everyMs: jobBounds.payoutsDueEveryMs,
-      run: inPieces(expiriesMax, (take) => seeToDuePayouts(services, take)),
+      run: inPieces(expiriesMax, (take) => runDueWork(services, take)),
     },
     {
-      name: webhooksDueJob,
+      name: 'webhooks.due',
       everyMs: webhooksDueEveryMs,
       run: inPieces(webhooksDueMax, (most) => enqueueDueEndpoints(services, most)),
     },
@@ -173,12 +173,12 @@ function auditJobs(services: Services): readonly Job[] {
         const { problems, isEnd } = (await proveRecent(database, recent)) ?? { problems: [], isEnd: true }
         alarm(problems)
         // The new proof ends a halt that began because the last proof was too old: check that at once.
-        if (isEnd && problems.length === 0) services.notifyJob(watchJob)
+        if (isEnd && problems.length === 0) services.notifyJob('ledger.watch')
         return !isEnd && problems.length === 0
       },
     },
     {
-      name: watchJob,
+      name: 'ledger.watch',
       everyMs: jobBounds.auditEveryMs,
       run: async () => {
         const haltAfterMs = services.config.auditHaltAfterMs
@@ -280,12 +280,3 @@ function sweepJobs(services: Services): readonly Job[] {
     },
   ]
 }
-
-/** The name of the job that looks for due payouts and batches. */
-export const payoutsDueJob = 'payouts.due'
-
-/** The name of the job that watches how old the last proof of the books is. */
-const watchJob = 'ledger.watch'
-
-/** The name of the job that looks for endpoints with due deliveries. */
-export const webhooksDueJob = 'webhooks.due'

@@ -1,6 +1,6 @@
 import { recordingType } from '../audit/audit-log.ts'
 import type { Context } from '../context.ts'
-import { type Many, shareStatement } from '../database/batch.ts'
+import { type Many, shareStatement } from '../database/shared-statements.ts'
 import { actorOf } from '../identity/actor.ts'
 import { type DailyLimit, dailyLimitOf, dailyLimitType, withinDailyLimit } from '../identity/daily-limit.ts'
 
@@ -36,6 +36,8 @@ export function recordsPaymentsOut<Item extends { merchantId: number }, Made>(
   const limited = shareStatement(record, ownerOf)
   return (ctx, item) => {
     const dailyLimit = dailyLimitOf(actorOf(ctx))
-    return withinDailyLimit(ctx.batches.run(dailyLimit ? limited : unlimited, { ...item, dailyLimit }))
+    return withinDailyLimit(
+      ctx.sharedStatements.run(dailyLimit ? limited : unlimited, { ...item, dailyLimit }),
+    )
   }
 }

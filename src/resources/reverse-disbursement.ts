@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import { asPlatform } from '../database/as-platform.ts'
-import { shareStatement } from '../database/batch.ts'
+import { shareStatement } from '../database/shared-statements.ts'
 import { sqlFunctionOfMany } from '../database/sql-function.ts'
 import type { Evidence } from '../operators/operator.ts'
 import { originOf, type OpenRequest } from '../requests/open-request.ts'
@@ -24,7 +24,7 @@ export async function reverseDisbursement(
   evidence: Evidence,
 ): Promise<{ moved: boolean; status: string }> {
   const about = originOf({ subject, subjectId: id })
-  const moved = await services.batches.run(reverseMany, { about, evidence })
+  const moved = await services.sharedStatements.run(reverseMany, { about, evidence })
   const stands = await readStatus(
     asPlatform(services, 'operators reverse disbursements of all merchants').pool,
     subject,

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg'
-import { shareStatement } from '../database/batch.ts'
+import { shareStatement } from '../database/shared-statements.ts'
 import type { ArgumentsOf } from '../database/sql-function.ts'
 import {
   type FinalOutcome,
@@ -55,7 +55,7 @@ export function settlesPaymentsOut<Status extends string>(kind: {
     kind.paceMs,
   )
   return async (services, id, outcome) => {
-    const settlement = await services.batches.run(settling, { id, outcome })
+    const settlement = await services.sharedStatements.run(settling, { id, outcome })
     if (!settlement.moved && settlement.status !== becomes[outcome.status])
       reportOtherOutcome(services, `${origin}:${id}`, settlement.status, outcome, true)
     return settlement

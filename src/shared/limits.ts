@@ -159,7 +159,7 @@ export const limits = {
    * Most concurrent money requests that share one statement (see
    * docs/design/architecture.md#statements-that-are-shared).
    */
-  batchSizeMax: 64,
+  statementItemsMax: 64,
 
   /** Fields and fragments of a GraphQL document after its fragments are expanded. */
   graphqlSelectionsMax: 5_000,

@@ -32,7 +32,7 @@ const withoutLocks: readonly Edit[] = [
   // each call settles without the shared statement,
   {
     file: 'src/resources/transactions/settle.ts',
-    find: 'const settlement = await services.batches.run(settling, { transactionId, outcome })',
+    find: 'const settlement = await services.sharedStatements.run(settling, { transactionId, outcome })',
     replace: `const [alone] = await settleMany(
     services.database.pool,
     [{ transactionId, toStatus: outcome.status, ...outcomeArguments(outcome) }],
@@ -60,7 +60,7 @@ const withoutLocks: readonly Edit[] = [
   // every copy of a callback makes it due and claims it, in a statement of its own.
   {
     file: 'src/requests/record-callback.ts',
-    find: 'await batches.run(recordTogether, item)\n  if (recorded.isRecorded) return recorded',
+    find: 'await sharedStatements.run(recordTogether, item)\n  if (recorded.isRecorded) return recorded',
     replace: 'null',
   },
   {
@@ -192,21 +192,21 @@ export const mutants: readonly CrashMutant[] = [
         replace: 'PERFORM append_events(link_use_events(events), at);',
       },
       {
-        file: 'sequence_events()',
-        find: 'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;',
+        file: 'append_events()',
+        find: 'REVOKE EXECUTE ON FUNCTION append_events FROM PUBLIC;',
         replace:
-          'GRANT EXECUTE ON FUNCTION sequence_events TO payments_service;\n' +
-          'GRANT INSERT ON "event" TO payments_service;',
+          'REVOKE EXECUTE ON FUNCTION append_events FROM PUBLIC;\n' +
+          'GRANT EXECUTE ON FUNCTION append_events TO payments_service;',
       },
       {
         file: 'src/resources/transactions/settle.ts',
         find: "  invariant(rows.length === items.length, 'every transaction that is settled exists')\n",
         replace: `  await pool.query(
-    \`INSERT INTO event (merchant_id, type, data, created_at)
-      SELECT merchant_id,
+    \`SELECT append_events(array_agg((merchant_id,
         CASE status WHEN 'success' THEN 'payment_received' ELSE 'payment_' || status::text END,
         jsonb_build_object('transaction_id', id, 'reference', reference, 'amount', amount, 'currency', 'XOF',
-          'payment_method', payment_method, 'customer_phone', customer_phone, 'status', status), now()
+          'payment_method', payment_method, 'customer_phone', customer_phone, 'status', status))::new_event),
+        now())
       FROM transaction WHERE id = ANY ($1)\`,
     [items.filter((_, ordinal) => rows[ordinal]?.moved).map((i) => i.transactionId)],
   )

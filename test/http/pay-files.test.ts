@@ -17,8 +17,8 @@ vi.mock(import('../../src/jobs/schedule.ts'), async (original) => {
 /** The files that one POST /pay crosses, from the request to the answer; at most 30. */
 const way: readonly string[] = [
   'src/audit/audit-log.ts',
-  'src/database/batch.ts',
   'src/database/restores.ts',
+  'src/database/shared-statements.ts',
   'src/enter.ts',
   'src/events/announcer.ts',
   'src/graphql/compiled.ts',

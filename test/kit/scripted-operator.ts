@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { MasterSecret } from '../../src/identity/secrets.ts'
 import { afterAll, beforeAll, beforeEach, expect, vi } from 'vitest'
 import type { Services } from '../../src/context.ts'
-import { openBatches } from '../../src/database/batch.ts'
+import { openSharedStatements } from '../../src/database/shared-statements.ts'
 import { openSandboxClock, type SandboxClock } from '../../src/database/sandbox-clock.ts'
 import { openDrains } from '../../src/jobs/drain.ts'
 import type { Leases } from '../../src/jobs/leases.ts'
@@ -89,7 +89,7 @@ export function useScriptedOperator(): void {
     const ending = new AbortController().signal
     const services = {
       database: db.database,
-      batches: openBatches(pool),
+      sharedStatements: openSharedStatements(pool),
       operators: { find: () => operator },
       clock,
       log: createLog('silent'),
@@ -230,10 +230,10 @@ export async function ask(opened: Opened, ...outcomes: QueryOutcome[]) {
 
 /** Kills the process after its next batched commit. */
 export function killSecondCommit() {
-  const { batches } = scripted.services
-  const run = batches.run.bind(batches)
+  const { sharedStatements } = scripted.services
+  const run = sharedStatements.run.bind(sharedStatements)
   return vi
-    .spyOn(batches, 'run')
+    .spyOn(sharedStatements, 'run')
     .mockImplementationOnce(run)
     .mockImplementation(() => Promise.reject(new Error('killed')))
 }

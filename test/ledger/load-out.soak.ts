@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { openBatches } from '../../src/database/batch.ts'
+import { openSharedStatements } from '../../src/database/shared-statements.ts'
 import { verifyLedger } from '../../src/ledger/verify.ts'
 import { recordCallback } from '../../src/requests/record-callback.ts'
 import { claimDue, recordRequest } from '../../src/requests/store.ts'
@@ -187,24 +187,26 @@ const inBulk = [
 
 const aroundThem = [
   () => {
-    const batches = openBatches(pool)
+    const sharedStatements = openSharedStatements(pool)
     const next = { attempt: 1, state: 'accepted', handle: {}, nextCheckMs: 1_000 } as const
     const paymentUrl = () => one([null, 'https://pay.example'])
     return Promise.all(
-      some(made.requests).map((id) => recordRequest(batches, { ...next, id, paymentUrl: paymentUrl() })),
+      some(made.requests).map((id) =>
+        recordRequest(sharedStatements, { ...next, id, paymentUrl: paymentUrl() }),
+      ),
     )
   },
   () => claimDue(pool, 'OperatorA', 8),
   () => {
     const report = { provider: 'OperatorA', body: '{}', correlationId: null, says: 'settled' } as const
-    const process = { batches: openBatches(pool), database: other }
+    const process = { sharedStatements: openSharedStatements(pool), database: other }
     const say = (requestId: bigint) => {
       const callback = { ...report, requestId, dedupeKey: `${requestId}-${chance(5)}` }
       return recordCallback(process, callback, chance(2) === 0)
     }
     return Promise.all(some(made.requests).map(say))
   },
-  () => pool.query('SELECT sequence_events(500)'),
+  () => pool.query('SELECT make_missing_deliveries(500)'),
 ]
 
 const ends = [
@@ -247,7 +249,7 @@ test('all verbs at once, in any order: no deadlock comes', async () => {
   await Promise.all([watcher(), ...Array.from({ length: 24 }, caller)])
   expect(errors).toEqual([])
   expect(missing).toEqual([])
-  await db.owner.query('SELECT sequence_events(1000000)')
+  await db.owner.query('SELECT make_missing_deliveries(1000000)')
   expect(await verifyLedger(db.database.pool)).toEqual([])
   // Also those that a shared statement began again after.
   await db.owner.query('SELECT pg_stat_force_next_flush()')

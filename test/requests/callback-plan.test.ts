@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openBatches } from '../../src/database/batch.ts'
+import { openSharedStatements } from '../../src/database/shared-statements.ts'
 import { openPool } from '../../src/database/client.ts'
 import { serviceRole } from '../../src/database/migrate.ts'
 import { recordCallback } from '../../src/requests/record-callback.ts'
@@ -43,7 +43,7 @@ test.each(['requestId', 'correlationId'] as const)(
       Array.from({ length: rounds }, () => openCollection(db.database.pool, merchant)),
     )
     const reads = await readsOf(async (pool) => {
-      const services = { batches: openBatches(pool), database: { pool } }
+      const services = { sharedStatements: openSharedStatements(pool), database: { pool } }
       for (const { requestId, correlationId } of opened) {
         const named = {
           requestId: null,

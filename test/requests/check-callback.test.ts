@@ -98,7 +98,7 @@ test('a callback that overtakes a settlement that waits is not forgotten', async
 
 test('a callback that overtakes a note that waits is not forgotten', async () => {
   const note = ({ requestId }: Opened) =>
-    recordRequest(scripted.services.batches, {
+    recordRequest(scripted.services.sharedStatements, {
       id: requestId,
       attempt: 1,
       state: 'accepted',

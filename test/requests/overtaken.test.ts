@@ -42,17 +42,20 @@ const sendLate = (request: OpenRequest) =>
  * waits.
  */
 async function stalled(request: OpenRequest) {
-  const { batches } = scripted.services
+  const { sharedStatements } = scripted.services
   const there = Promise.withResolvers<void>()
   const gate = Promise.withResolvers<void>()
   const waits = {
-    ...batches,
-    run: (...item: Parameters<typeof batches.run>) => {
+    ...sharedStatements,
+    run: (...item: Parameters<typeof sharedStatements.run>) => {
       there.resolve()
-      return gate.promise.then(() => batches.run(...item))
+      return gate.promise.then(() => sharedStatements.run(...item))
     },
   }
-  const end = checkRequest({ ...scripted.services, batches: waits as typeof batches }, request)
+  const end = checkRequest(
+    { ...scripted.services, sharedStatements: waits as typeof sharedStatements },
+    request,
+  )
   await there.promise
   return () => {
     gate.resolve()

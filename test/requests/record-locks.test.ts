@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Batches, openBatches } from '../../src/database/batch.ts'
+import { type SharedStatements, openSharedStatements } from '../../src/database/shared-statements.ts'
 import { recordRequest, type RequestRecord } from '../../src/requests/store.ts'
 import { borrow } from '../kit/client.ts'
 import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
@@ -38,7 +38,7 @@ afterAll(async () => {
   await db.drop()
 })
 
-function note(id: bigint, by: Batches, more: Partial<RequestRecord> = {}): Promise<void> {
+function note(id: bigint, by: SharedStatements, more: Partial<RequestRecord> = {}): Promise<void> {
   const accepted = {
     attempt: 1,
     state: 'accepted',
@@ -54,7 +54,7 @@ test('notes and a settlement of the same requests wait for each other in one ord
   const before = await deadlocks()
   await Promise.all(
     open.flatMap(({ transactionId, requestId }, n) => [
-      note(requestId, openBatches(n % 2 ? pool : other), { paymentUrl: 'https://pay/3' }),
+      note(requestId, openSharedStatements(n % 2 ? pool : other), { paymentUrl: 'https://pay/3' }),
       settleMany(n % 2 ? other : pool, [{ id: transactionId, to: 'success' }]),
     ]),
   )
@@ -70,7 +70,7 @@ test.each(['deposit', 'payout'] as const)(
       const open = await openMany(kind, funded)
       const settle = kind === 'deposit' ? settleDeposits : settlePayouts
       const to = kind === 'deposit' ? 'success' : 'completed'
-      const notes = openBatches(round % 2 ? pool : other)
+      const notes = openSharedStatements(round % 2 ? pool : other)
       await Promise.all([
         settle(round % 2 ? other : pool, open.map(({ id }) => ({ id, to })).toReversed()),
         ...open.map(({ requestId }) => note(requestId, notes)),
@@ -113,7 +113,7 @@ test('a note that waits for a settlement holds nothing that the settlement needs
   await settling.query('BEGIN')
   // Half of what settling locks, as it does: the transaction first.
   await settling.query('SELECT FROM transaction WHERE id = $1 FOR UPDATE', [transactionId])
-  const noted = note(requestId, openBatches(pool), { paymentUrl: 'https://pay/4' })
+  const noted = note(requestId, openSharedStatements(pool), { paymentUrl: 'https://pay/4' })
   await db.untilWaiting()
   await settling.query(`SET LOCAL lock_timeout = '300ms'`)
   await settling.query('SELECT FROM operator_request WHERE id = $1 FOR UPDATE', [requestId])
@@ -126,7 +126,7 @@ test('notes that are shared wait for no request while they hold another', async 
   const made = await Promise.all(Array.from({ length: 4 }, () => openCollection(pool, merchant)))
   const open = made.toSorted((a, b) => Number(a.transactionId - b.transactionId))
   const holder = await holdRequest(open.at(-1)?.requestId)
-  const many = openBatches(other)
+  const many = openSharedStatements(other)
   const noted = open.map(({ requestId }) => note(requestId, many))
   await db.untilWaiting()
   // Nor does what the one waits for hold up the others.

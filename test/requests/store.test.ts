@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { openBatches } from '../../src/database/batch.ts'
+import { openSharedStatements } from '../../src/database/shared-statements.ts'
 import { type CallbackRecord, recordCallback } from '../../src/requests/record-callback.ts'
 import { claimDue, claimOne, claimSend, recordRequest, type RequestRecord } from '../../src/requests/store.ts'
 import { makeMerchant } from '../kit/merchants.ts'
@@ -10,12 +10,12 @@ const db = await useTestDatabase()
 const { pool } = db.database
 /** A second process. */
 const other = db.secondProcess()
-const batches = openBatches(pool)
+const sharedStatements = openSharedStatements(pool)
 const merchant = await makeMerchant(pool)
 
 /** Where the two processes record callbacks. */
-const here = { batches, database: db.database }
-const there = { batches: openBatches(other.pool), database: other }
+const here = { sharedStatements, database: db.database }
+const there = { sharedStatements: openSharedStatements(other.pool), database: other }
 
 // Every test begins with nothing due.
 beforeEach(() => db.owner.query('UPDATE operator_request SET next_check_at = NULL'))
@@ -40,7 +40,7 @@ async function standing(id: bigint) {
 }
 
 function note(id: bigint, more: Partial<RequestRecord>): Promise<void> {
-  return recordRequest(batches, {
+  return recordRequest(sharedStatements, {
     id,
     attempt: 1,
     state: 'doubt',

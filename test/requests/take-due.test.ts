@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { openBatches } from '../../src/database/batch.ts'
+import { openSharedStatements } from '../../src/database/shared-statements.ts'
 import { claimDue, claimOne, recordRequest } from '../../src/requests/store.ts'
 import { borrow } from '../kit/client.ts'
 import { useTestDatabase } from '../kit/database.ts'
@@ -118,7 +116,7 @@ describe('a due row', () => {
       if (kind === 0) await claimDue(from, 'OperatorA', 1 + below(4))
       else if (kind === 1) await makeDueIn(random() < 0.3 ? null : below(8) - 4, id)
       else if (kind === 2) await db.owner.query('UPDATE operator_request SET query_after = NULL')
-      else if (kind === 3) await recordRequest(openBatches(from), resultOf(id, below(4_000)))
+      else if (kind === 3) await recordRequest(openSharedStatements(from), resultOf(id, below(4_000)))
       else await makeDueIn(below(100), id)
     }
     for (let round = 0; round < 30; round += 1) {
@@ -182,10 +180,10 @@ describe('a claim', () => {
 })
 
 test('no update of a request changes an index', async () => {
-  const batches = openBatches(pool)
+  const sharedStatements = openSharedStatements(pool)
   for (let life = 0; life < 10; life += 1) {
     const { transactionId, requestId } = await openCollection(pool, merchant)
-    await recordRequest(batches, { ...resultOf(requestId, 60_000), state: 'accepted' })
+    await recordRequest(sharedStatements, { ...resultOf(requestId, 60_000), state: 'accepted' })
     await claimOne(pool, transactionId)
     await settleMany(pool, [{ id: transactionId, to: 'success' }])
   }
@@ -209,26 +207,4 @@ test('no update of a request changes an index', async () => {
      FROM pg_stat_user_tables WHERE relname = 'operator_request'`,
   )
   expect(counts[0]).toMatchObject({ other: 0n })
-})
-
-test('an upgrade writes the due rows of earlier requests', async () => {
-  const [asked, over] = await open(2)
-  if (!asked || !over) throw new Error('no request was made')
-  await makeDueIn(null, over)
-  await db.owner.query(
-    `DELETE FROM request_due; DROP TRIGGER operator_request_queue_new ON operator_request;
-     CREATE INDEX operator_request_due ON operator_request (provider, next_check_at)
-       WHERE next_check_at IS NOT NULL`,
-  )
-  // A process of the previous release makes a request between the migration and the functions.
-  const late = await openOne()
-  expect(await timesOf(late)).toMatchObject({ row: null })
-  const file = join(import.meta.dirname, '../../src/requests/queue_requests.sql')
-  await db.owner.query(`BEGIN; ${readFileSync(file, 'utf8')}; COMMIT`)
-  const { rows } = await db.owner.query<{ id: bigint }>(
-    'SELECT request_id AS id FROM request_due ORDER BY request_id',
-  )
-  expect(rows.map(({ id }) => id)).toEqual([asked, late])
-  const { rows: index } = await db.owner.query(`SELECT to_regclass('operator_request_due') AS name`)
-  expect(index).toEqual([{ name: null }])
 })

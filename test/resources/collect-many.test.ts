@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
-import { openBatches, shareStatement } from '../../src/database/batch.ts'
+import { openSharedStatements, shareStatement } from '../../src/database/shared-statements.ts'
 import { borrow } from '../kit/client.ts'
 import { deactivate, makeMerchant, master, type SignedInMerchant } from '../kit/merchants.ts'
 import {
@@ -136,10 +136,10 @@ describe('unauthenticated, and nothing is written', () => {
 
 test('one bad item fails alone', async () => {
   const merchant = await makeMerchant(pool)
-  const batches = openBatches(pool)
+  const sharedStatements = openSharedStatements(pool)
   const statement = shareStatement<PaymentItem, Collected>((on, items) => collectMany(on, items))
   const items = Array.from({ length: 20 }, (_, n) => item(merchant, n === 7 ? { amount: 99n } : {}))
-  const answers = await Promise.allSettled(items.map((each) => batches.run(statement, each)))
+  const answers = await Promise.allSettled(items.map((each) => sharedStatements.run(statement, each)))
   expect(answers.map((answer) => answer.status === 'fulfilled')).toEqual(items.map((_, n) => n !== 7))
   expect(answers[7]).toMatchObject({ reason: { code: '23514' } })
   expect(await rowsOf(merchant.merchantId)).toEqual({ transactions: 19n, requests: 19n, events: 19n })

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { expect, test } from 'vitest'
 import type { Services } from '../../src/context.ts'
-import { openBatches } from '../../src/database/batch.ts'
+import { openSharedStatements } from '../../src/database/shared-statements.ts'
 import type { RequestOutcome } from '../../src/requests/outcome.ts'
 import { settleTransaction } from '../../src/resources/transactions/settle.ts'
 import { createLog } from '../../src/telemetry/log.ts'
@@ -16,7 +16,7 @@ const other = db.secondProcess()
 /** The services that settling needs, in a process with its own connections. */
 function process(on: pg.Pool): Services {
   return {
-    batches: openBatches(on),
+    sharedStatements: openSharedStatements(on),
     log: createLog('silent'),
     announcer: { announce: () => undefined, close: async () => undefined },
   } as unknown as Services

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { MasterSecret } from '../../src/identity/secrets.ts'
-import { openBatches, usualBounds } from '../../src/database/batch.ts'
+import { openSharedStatements, usualBounds } from '../../src/database/shared-statements.ts'
 import { openSandboxClock } from '../../src/database/sandbox-clock.ts'
 import type { Context, Services } from '../../src/context.ts'
 import { openDrains } from '../../src/jobs/drain.ts'
@@ -135,8 +135,8 @@ export function openNode({ pool, merchantPool, ...environment }: SettledEnvironm
   }
   return {
     database: { pool, merchantPool },
-    // The batches wait for no timer: only the scheduler decides the order.
-    batches: openBatches(pool, { ...usualBounds, pauseMaxMs: 0 }),
+    // Shared statements wait for no timer: only the scheduler decides the order.
+    sharedStatements: openSharedStatements(pool, { ...usualBounds, pauseMaxMs: 0 }),
     operators: { find: () => environment.operator, list: () => [environment.operator] },
     clock: environment.clock,
     log,
@@ -217,7 +217,7 @@ export async function openEnvironment(): Promise<SimulationEnvironment> {
  * @returns the problems
  */
 export async function findProblems({ db }: SimulationEnvironment): Promise<unknown[]> {
-  await db.owner.query('SELECT sequence_events(1000000)')
+  await db.owner.query('SELECT make_missing_deliveries(1000000)')
   const miscounted = await db.owner.query(
     `WITH counts AS (
        SELECT merchant_id, transaction_type, payment_method, status, n FROM transaction_count UNION ALL

@@ -11,6 +11,7 @@ import { customer, hour, openFixture } from '../kit/fixture.ts'
 const fixture = await openFixture()
 const shop = await fixture.merchant()
 const { owner } = fixture.database
+const { services } = fixture.app
 
 interface Reply {
   status: number
@@ -21,8 +22,7 @@ interface Reply {
 
 let other: App
 beforeAll(async () => {
-  const { config } = fixture.app.services
-  other = await startApp({ ...config, port: 0 }, fixture.database.connection)
+  other = await startApp({ ...services.config, port: 0 }, fixture.database.connection)
 })
 afterAll(() => other.close())
 
@@ -218,7 +218,7 @@ describe('where the process died', () => {
     const [key, body] = [randomUUID(), payment()]
     const first = await pay(key, body)
     await forgetAnswer(key)
-    const spy = vi.spyOn(fixture.app.services.batches, 'run').mockRejectedValue(new DomainError('OVERLOADED'))
+    const spy = vi.spyOn(services.sharedStatements, 'run').mockRejectedValue(new DomainError('OVERLOADED'))
     expect(await pay(key, body)).toMatchObject({ status: 503 })
     spy.mockRestore()
     expect((await pay(key, body)).body.data).toEqual(first.body.data)

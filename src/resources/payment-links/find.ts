@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
-import { shareStatement } from '../../database/batch.ts'
+import { shareStatement } from '../../database/shared-statements.ts'
 import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { readReceipt } from '../transactions/receipt.ts'
@@ -41,7 +41,7 @@ interface Row extends Omit<PublicLink, 'availability'> {
  */
 export async function findPublicLink(ctx: Context, slug: string): Promise<PublicLink | null> {
   if (!slugSchema.safeParse(slug).success) return null
-  const row = await ctx.batches.run(findMany, slug)
+  const row = await ctx.sharedStatements.run(findMany, slug)
   if (!row) return null
   const { id, merchantName, title, description, amount, freeInMs } = row
   const availability = availabilityOf(row, freeInMs, ctx.clock.now())

@@ -18,7 +18,7 @@ const expireBatch = sqlFunction('expire_batch', { takes: {}, gives: 'boolean' })
  * in time.
  * @returns whether there may be more to do
  */
-export async function seeToDuePayouts({ database }: Services, take: number): Promise<boolean> {
+export async function runDueWork({ database }: Services, take: number): Promise<boolean> {
   const { pool } = asPlatform({ database }, reason)
   await enqueueDue(pool, {})
   const expired = await expireApprovals(pool, { take })

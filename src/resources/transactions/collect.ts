@@ -6,7 +6,7 @@ import { actorOf, callerOf } from '../../identity/actor.ts'
 import { whyTurnedAway } from '../../identity/credentials.ts'
 import { checkKeyLimits } from '../../identity/key-limits.ts'
 import type { Context } from '../../context.ts'
-import { shareStatement } from '../../database/batch.ts'
+import { shareStatement } from '../../database/shared-statements.ts'
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import {
   amount,
@@ -100,7 +100,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   }
 
   const deadline = deadlineIn(limits.collectDeadlineMs)
-  const made = await ctx.batches.run(collecting, item)
+  const made = await ctx.sharedStatements.run(collecting, item)
   // The payment that took the reference first is committed by now, so a second statement can read it.
   if (made.outcome === 'duplicate') return repeated(ctx, item, await findExisting(ctx, item))
   if (made.outcome === 'unauthenticated') throw await whyTurnedAway(ctx)

@@ -110,7 +110,7 @@ async function record(
     if (existing) return repeated(ctx, item, existing)
     throw operatorUnavailable(start.retryAfterMs)
   }
-  for (let tries = 0; tries < limits.batchSizeMax; tries += 1) {
+  for (let tries = 0; tries < limits.statementItemsMax; tries += 1) {
     const run = () => recordDeposit(ctx, item)
     // One statement makes at most one refund of a collection, so refunds of one collection are recorded one
     // by one.

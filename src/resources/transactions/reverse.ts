@@ -1,6 +1,6 @@
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
-import { shareStatement } from '../../database/batch.ts'
+import { shareStatement } from '../../database/shared-statements.ts'
 import type { Evidence } from '../../operators/operator.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { evidenceJson } from '../../requests/outcome.ts'
@@ -31,7 +31,7 @@ export async function reverseTransaction(
   transactionId: bigint,
   evidence: Evidence,
 ): Promise<Reversal> {
-  const reversal = await services.batches.run(reversing, { transactionId, evidence })
+  const reversal = await services.sharedStatements.run(reversing, { transactionId, evidence })
   if (reversal.moved && reversal.shortfall) {
     const { shortfall } = reversal
     services.log.error({ transactionId, shortfall }, 'a merchant owes money after a reversal by the operator')

@@ -1,6 +1,6 @@
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
-import { shareStatement } from '../../database/batch.ts'
+import { shareStatement } from '../../database/shared-statements.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
 import {
@@ -31,7 +31,7 @@ export async function settleTransaction(
   transactionId: bigint,
   outcome: RequestOutcome,
 ): Promise<Settlement> {
-  const settlement = await services.batches.run(settling, { transactionId, outcome })
+  const settlement = await services.sharedStatements.run(settling, { transactionId, outcome })
   if (!settlement.moved && settlement.status !== outcome.status) {
     // Another outcome came first in the same SQL call. The status that it set may still allow this outcome.
     if (settlement.tied && transactionStates.canMove(settlement.status, outcome.status)) {

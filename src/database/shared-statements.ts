@@ -5,9 +5,9 @@ import { limits } from '../shared/limits.ts'
 import { isConflict } from './transact.ts'
 
 /** The most items of one owner in one statement, while items of others wait. */
-const batchShareMax = 16
-const batchConcurrencyMax = 2
-const batchQueueMax = 2_000
+const shareMaxUsual = 16
+const concurrencyMaxUsual = 2
+const queueMaxUsual = 2_000
 
 /**
  * One call for many items; it returns a result for each, in the order of the items.
@@ -30,7 +30,7 @@ export interface SharedStatement<Item, Result> {
 }
 
 /** The shared statements of a running service. */
-export interface Batches {
+export interface SharedStatements {
   /**
    * Adds an item to the next run of a shared statement. While no run is under way, the statement runs at once
    * (after `pauseMs`, if any); otherwise it runs when enough items wait, or when no run is under way. Each
@@ -45,7 +45,7 @@ export interface Batches {
   idle(): Promise<void>
 }
 
-export interface BatchBounds {
+export interface StatementBounds {
   /** Items in one statement, at most. */
   sizeMax: number
   /** Items of one owner in one statement while others wait, at most. */
@@ -58,11 +58,11 @@ export interface BatchBounds {
   pauseMaxMs: number
 }
 
-export const usualBounds: BatchBounds = {
-  sizeMax: limits.batchSizeMax,
-  shareMax: batchShareMax,
-  concurrencyMax: batchConcurrencyMax,
-  queueMax: batchQueueMax,
+export const usualBounds: StatementBounds = {
+  sizeMax: limits.statementItemsMax,
+  shareMax: shareMaxUsual,
+  concurrencyMax: concurrencyMaxUsual,
+  queueMax: queueMaxUsual,
   pauseMaxMs: Number.POSITIVE_INFINITY,
 }
 
@@ -75,24 +75,24 @@ export function shareStatement<Item, Result>(
   return { many, ownerOf, pauseMs }
 }
 
-export function openBatches(pool: Pool, bounds = usualBounds): Batches {
-  const batches = new Map<object, Batch<never, unknown>>()
+export function openSharedStatements(pool: Pool, bounds = usualBounds): SharedStatements {
+  const runners = new Map<object, Runner<never, unknown>>()
   return {
     run<Item, Result>(statement: SharedStatement<Item, Result>, item: Item) {
-      let batch = batches.get(statement) as Batch<Item, Result> | undefined
-      if (!batch) {
-        batch = createBatch((items, waits) => statement.many(pool, items, waits), statement, bounds)
-        batches.set(statement, batch)
+      let runner = runners.get(statement) as Runner<Item, Result> | undefined
+      if (!runner) {
+        runner = createRunner((items, waits) => statement.many(pool, items, waits), statement, bounds)
+        runners.set(statement, runner)
       }
-      return batch.run(item)
+      return runner.run(item)
     },
     async idle() {
-      await Promise.all([...batches.values()].map((batch) => batch.idle()))
+      await Promise.all([...runners.values()].map((runner) => runner.idle()))
     },
   }
 }
 
-interface Batch<Item, Result> {
+interface Runner<Item, Result> {
   run(item: Item): Promise<Result>
   idle(): Promise<void>
 }
@@ -105,11 +105,11 @@ interface Waiting<Item, Result> {
   answered: PromiseWithResolvers<Result>
 }
 
-function createBatch<Item, Result>(
+function createRunner<Item, Result>(
   call: Call<Item, Result>,
   { ownerOf, ...statement }: Pick<SharedStatement<Item, Result>, 'ownerOf' | 'pauseMs'>,
-  bounds: BatchBounds,
-): Batch<Item, Result> {
+  bounds: StatementBounds,
+): Runner<Item, Result> {
   const idlers: (() => void)[] = []
   const pauseMs = Math.min(statement.pauseMs, bounds.pauseMaxMs)
   let queue: Waiting<Item, Result>[] = []
@@ -261,7 +261,7 @@ function openAside<T extends { owner: unknown }>(
  */
 function chooseFairly<T extends { owner: unknown }>(
   queue: T[],
-  { sizeMax, shareMax }: BatchBounds,
+  { sizeMax, shareMax }: StatementBounds,
 ): [chosen: T[], left: T[]] {
   if (queue.length <= sizeMax) return [queue, []]
   const taken = new Map<unknown, number>()

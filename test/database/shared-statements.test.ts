@@ -2,12 +2,12 @@ import { setImmediate as tick } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
-  type BatchBounds,
+  type StatementBounds,
   type Many,
-  openBatches,
+  openSharedStatements,
   shareStatement,
   usualBounds,
-} from '../../src/database/batch.ts'
+} from '../../src/database/shared-statements.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 let db: TestDatabase
@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
-const bounds: BatchBounds = { ...usualBounds, sizeMax: 10, shareMax: 4, concurrencyMax: 2, queueMax: 100 }
+const bounds: StatementBounds = { ...usualBounds, sizeMax: 10, shareMax: 4, concurrencyMax: 2, queueMax: 100 }
 
 /** A statement that runs until it is let go, and notes what it was called with. */
 function heldStatement() {
@@ -62,8 +62,8 @@ function heldStatement() {
 describe('sharing', () => {
   test('calls of one moment share a statement, and each gets its own answer', async () => {
     const held = heldStatement()
-    const batches = openBatches(pool, bounds)
-    const answers = Promise.all([1, 2, 3, 4].map((n) => batches.run(held.statement, n)))
+    const statements = openSharedStatements(pool, bounds)
+    const answers = Promise.all([1, 2, 3, 4].map((n) => statements.run(held.statement, n)))
     await held.releaseAll(answers)
     expect(await answers).toEqual([2, 4, 6, 8])
     expect(held.calls).toEqual([[1, 2, 3, 4]])
@@ -71,14 +71,14 @@ describe('sharing', () => {
 
   test('calls that come while every lane is busy share the next statement, also late ones', async () => {
     const held = heldStatement()
-    const batches = openBatches(pool, bounds)
-    const first = [batches.run(held.statement, 1)]
+    const statements = openSharedStatements(pool, bounds)
+    const first = [statements.run(held.statement, 1)]
     await held.begun(1)
-    first.push(batches.run(held.statement, 2))
+    first.push(statements.run(held.statement, 2))
     await held.begun(2)
-    const later = [3, 4, 5].map((n) => batches.run(held.statement, n))
+    const later = [3, 4, 5].map((n) => statements.run(held.statement, n))
     await tick()
-    later.push(batches.run(held.statement, 6))
+    later.push(statements.run(held.statement, 6))
     for (let n = 0; n < 20; n += 1) await tick()
     expect(held.calls).toEqual([[1], [2]])
     held.release()
@@ -91,15 +91,15 @@ describe('sharing', () => {
 
   test('a second statement leaves when as many items wait as are under way; fewer wait longer', async () => {
     const held = heldStatement()
-    const batches = openBatches(pool, bounds)
-    const all = [1, 2, 3].map((n) => batches.run(held.statement, n))
+    const statements = openSharedStatements(pool, bounds)
+    const all = [1, 2, 3].map((n) => statements.run(held.statement, n))
     await held.begun(1)
-    all.push(batches.run(held.statement, 4), batches.run(held.statement, 5))
+    all.push(statements.run(held.statement, 4), statements.run(held.statement, 5))
     for (let n = 0; n < 20; n += 1) await tick()
     expect(held.calls).toEqual([[1, 2, 3]])
-    all.push(batches.run(held.statement, 6))
+    all.push(statements.run(held.statement, 6))
     await held.begun(2)
-    all.push(batches.run(held.statement, 7), batches.run(held.statement, 8))
+    all.push(statements.run(held.statement, 7), statements.run(held.statement, 8))
     held.release()
     for (let n = 0; n < 20; n += 1) await tick()
     expect(held.calls).toEqual([
@@ -112,13 +112,13 @@ describe('sharing', () => {
     const answers = Promise.all(all)
     await held.releaseAll(answers)
     expect(await answers).toEqual([2, 4, 6, 8, 10, 12, 14, 16])
-    await batches.idle()
+    await statements.idle()
   })
 
   test('no statement has more items than its bound, and no more run than there are lanes', async () => {
     const held = heldStatement()
-    const batches = openBatches(pool, bounds)
-    const all = Promise.all(Array.from({ length: 95 }, (_, n) => batches.run(held.statement, n)))
+    const statements = openSharedStatements(pool, bounds)
+    const all = Promise.all(Array.from({ length: 95 }, (_, n) => statements.run(held.statement, n)))
     await held.releaseAll(all)
     expect(await all).toEqual(Array.from({ length: 95 }, (_, n) => n * 2))
     expect(held.calls.map((items) => items.length)).toEqual([10, 10, 10, 10, 10, 10, 10, 10, 10, 5])
@@ -132,23 +132,23 @@ describe('sharing', () => {
       return items
     }
     const statement = shareStatement<number, number>(many, undefined, 20)
-    const batches = openBatches(pool, bounds)
-    const answers = [batches.run(statement, 1)]
+    const statements = openSharedStatements(pool, bounds)
+    const answers = [statements.run(statement, 1)]
     for (let n = 2; n < 6; n += 1) {
       await tick()
-      answers.push(batches.run(statement, n))
+      answers.push(statements.run(statement, n))
     }
-    await batches.idle()
+    await statements.idle()
     expect(await Promise.all(answers)).toEqual([1, 2, 3, 4, 5])
     expect(calls).toEqual([[1, 2, 3, 4, 5]])
   })
 
   test('statements do not wait for one another', async () => {
     const [a, b] = [heldStatement(), heldStatement()]
-    const batches = openBatches(pool, { ...bounds, concurrencyMax: 1 })
-    const slow = batches.run(a.statement, 1)
+    const statements = openSharedStatements(pool, { ...bounds, concurrencyMax: 1 })
+    const slow = statements.run(a.statement, 1)
     await a.begun(1)
-    const quick = batches.run(b.statement, 1)
+    const quick = statements.run(b.statement, 1)
     await b.begun(1)
     b.release()
     expect(await quick).toBe(2)
@@ -161,15 +161,15 @@ describe('sharing', () => {
       const { rows } = await on.query<{ n: number }>('SELECT unnest($1::int[]) AS n', [items])
       return rows.map((row) => row.n)
     })
-    let statements = 0
+    let calls = 0
     const counted = shareStatement<number, number>((on, items, waits) => {
-      statements += 1
+      calls += 1
       return count.many(on, items, waits)
     })
-    const batches = openBatches(pool)
-    const answers = await Promise.all(Array.from({ length: 500 }, (_, n) => batches.run(counted, n)))
+    const statements = openSharedStatements(pool)
+    const answers = await Promise.all(Array.from({ length: 500 }, (_, n) => statements.run(counted, n)))
     expect(answers).toEqual(Array.from({ length: 500 }, (_, n) => n))
-    expect(statements).toBe(8)
+    expect(calls).toBe(8)
   })
 })
 
@@ -179,10 +179,10 @@ describe('a crowd of one owner', () => {
   async function order(waiting: readonly number[]) {
     const held = heldStatement()
     const owned = shareStatement(held.statement.many, ownerOf)
-    const batches = openBatches(pool, { ...bounds, concurrencyMax: 1 })
-    const first = batches.run(owned, 999)
+    const statements = openSharedStatements(pool, { ...bounds, concurrencyMax: 1 })
+    const first = statements.run(owned, 999)
     await held.begun(1)
-    const all = Promise.all([first, ...waiting.map((n) => batches.run(owned, n))])
+    const all = Promise.all([first, ...waiting.map((n) => statements.run(owned, n))])
     await held.releaseAll(all)
     expect(await all).toEqual([1_998, ...waiting.map((n) => n * 2)])
     return held.calls.slice(1)
@@ -204,14 +204,14 @@ describe('a crowd of one owner', () => {
 
 test('beyond the queue a call is refused at once, and room comes back', async () => {
   const held = heldStatement()
-  const batches = openBatches(pool, { ...bounds, sizeMax: 2, concurrencyMax: 1, queueMax: 5 })
-  const accepted = Promise.all([1, 2, 3, 4, 5].map((n) => batches.run(held.statement, n)))
-  await expect(batches.run(held.statement, 6)).rejects.toMatchObject({
+  const statements = openSharedStatements(pool, { ...bounds, sizeMax: 2, concurrencyMax: 1, queueMax: 5 })
+  const accepted = Promise.all([1, 2, 3, 4, 5].map((n) => statements.run(held.statement, n)))
+  await expect(statements.run(held.statement, 6)).rejects.toMatchObject({
     code: 'OVERLOADED',
     detail: { retryAfterS: 1 },
   })
   await held.releaseAll(accepted)
-  const again = batches.run(held.statement, 7)
+  const again = statements.run(held.statement, 7)
   await held.releaseAll(again)
   expect(await again).toBe(14)
   expect(held.calls.flat()).not.toContain(6)
@@ -228,9 +228,9 @@ describe('failing', () => {
 
   test('an item whose data breaks the statement fails alone, and nothing is written twice', async () => {
     const calls: number[][] = []
-    const batches = openBatches(pool, bounds)
+    const statements = openSharedStatements(pool, bounds)
     const statement = insert(calls)
-    const answers = await Promise.allSettled([1, 2, -3, 4, 4].map((n) => batches.run(statement, n)))
+    const answers = await Promise.allSettled([1, 2, -3, 4, 4].map((n) => statements.run(statement, n)))
     expect(answers.map((answer) => answer.status)).toEqual([
       'fulfilled',
       'fulfilled',
@@ -267,8 +267,8 @@ describe('failing', () => {
       if (items.includes(2)) throw Object.assign(new Error('broken'), { code })
       return items.map((n) => n * 2)
     })
-    const batches = openBatches(pool, bounds)
-    const settled = await Promise.allSettled([1, 2, 3].map((n) => batches.run(statement, n)))
+    const statements = openSharedStatements(pool, bounds)
+    const settled = await Promise.allSettled([1, 2, 3].map((n) => statements.run(statement, n)))
     const answers = settled.map((each) =>
       each.status === 'fulfilled' ? String(each.value) : (each.reason as { code?: string }).code,
     )
@@ -283,8 +283,8 @@ describe('failing', () => {
       await on.query('SELECT pg_terminate_backend(pg_backend_pid())')
       return [...items]
     })
-    const batches = openBatches(pool, bounds)
-    const answers = await Promise.allSettled([1, 2, 3].map((n) => batches.run(statement, n)))
+    const statements = openSharedStatements(pool, bounds)
+    const answers = await Promise.allSettled([1, 2, 3].map((n) => statements.run(statement, n)))
     expect(answers.map((answer) => answer.status)).toEqual(['rejected', 'rejected', 'rejected'])
     expect(calls).toBe(1)
     const { rows } = await pool.query('SELECT count(*)::int AS n FROM kept WHERE n > 100 AND n < 200')
@@ -293,7 +293,7 @@ describe('failing', () => {
 
   test('a deadlock undid everything: the statement runs again', async () => {
     let calls = 0
-    const answers = await openBatches(pool, bounds).run(
+    const answers = await openSharedStatements(pool, bounds).run(
       shareStatement<number, number>(async (on, items) => {
         calls += 1
         if (calls < 3) await on.query(`DO $$ BEGIN RAISE 'given up' USING ERRCODE = '40P01'; END $$`)
@@ -312,7 +312,7 @@ describe('failing', () => {
       error.code = '40P01'
       throw error
     }
-    const run = openBatches(pool, bounds).run(shareStatement(many), 5)
+    const run = openSharedStatements(pool, bounds).run(shareStatement(many), 5)
     await expect(run).rejects.toMatchObject({ code: '40P01' })
     expect(calls).toBe(4)
   })
@@ -321,11 +321,11 @@ describe('failing', () => {
 describe('idle', () => {
   test('comes when no item waits and no statement runs', async () => {
     const held = heldStatement()
-    const batches = openBatches(pool, { ...bounds, sizeMax: 1, concurrencyMax: 1, queueMax: 10 })
-    await batches.idle()
-    const all = Promise.all([1, 2, 3].map((n) => batches.run(held.statement, n)))
+    const statements = openSharedStatements(pool, { ...bounds, sizeMax: 1, concurrencyMax: 1, queueMax: 10 })
+    await statements.idle()
+    const all = Promise.all([1, 2, 3].map((n) => statements.run(held.statement, n)))
     let idle = false
-    const waiting = batches.idle().then(() => (idle = true))
+    const waiting = statements.idle().then(() => (idle = true))
     await held.begun(1)
     held.release()
     await held.begun(2)
@@ -336,9 +336,9 @@ describe('idle', () => {
   })
 
   test('comes after a failure too', async () => {
-    const batches = openBatches(pool, bounds)
+    const statements = openSharedStatements(pool, bounds)
     const broken = shareStatement<number, number>(() => Promise.reject(new Error('broken')))
-    await expect(batches.run(broken, 1)).rejects.toThrow('broken')
-    await batches.idle()
+    await expect(statements.run(broken, 1)).rejects.toThrow('broken')
+    await statements.idle()
   })
 })
