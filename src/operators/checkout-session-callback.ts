@@ -38,7 +38,6 @@ export function parseCheckoutCallback(raw: RawCallback, settings: CheckoutSettin
     find: { sessionId: session.id, ...(clientRef === undefined ? {} : { clientRef }) },
     trust: 'signed',
     says: claims[session.stands],
-    late: false,
   }
 }
 

@@ -6,8 +6,6 @@ import { parseJson, sha256 } from './http-client.ts'
 import type { CallbackHint, CallbackOutcome, RawCallback } from './operator.ts'
 import { wireRecord } from './wire-record.ts'
 
-const lateAfterMs = 15 * 60 * 1_000
-
 /**
  * Reads a callback of the GSMA standard, which signs nothing. The address proves that we gave it to the
  * operator, and a digest, if there is one, proves that the body is complete. The claim of the callback is
@@ -32,7 +30,6 @@ export function parseGsmaCallback(
     find: named(record, raw.headers['x-correlationid']),
     trust: 'unsigned',
     says: claim(record),
-    late: isLate(raw),
   }
 }
 
@@ -62,9 +59,4 @@ function named(record: GsmaRecord, correlationId: string | undefined): CallbackH
     ...(clientRef === undefined ? {} : { clientRef }),
     ...(operatorRef === undefined ? {} : { operatorRef }),
   }
-}
-
-function isLate(raw: RawCallback): boolean {
-  const written = Date.parse(raw.headers['x-date'] ?? '')
-  return raw.receivedAt.getTime() - written > lateAfterMs
 }

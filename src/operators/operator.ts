@@ -243,8 +243,6 @@ export interface CallbackHint {
   find: Partial<OperatorHandle>
   trust: 'signed' | 'unsigned'
   says: 'settled' | 'refused' | 'pending' | 'reversed'
-  /** True if the callback has a date, and this date is more than 15 minutes ago. */
-  late: boolean
 }
 
 export interface OperatorStatementLine {

@@ -1,5 +1,3 @@
-import { invariant } from './invariant.ts'
-
 /**
  * The moves of a lifecycle: for each status its next statuses, with reasons. A status without next statuses
  * is final.
@@ -13,8 +11,6 @@ export interface States<S extends string> {
   readonly statuses: readonly S[]
   readonly moves: Moves<S>
   canMove(from: S, to: S): boolean
-  /** Asserts that a move is allowed. @throws InvariantError if the table has no such move */
-  assertMove(from: S, to: S): void
 }
 
 /**
@@ -26,13 +22,11 @@ export function defineStates<S extends string>(
   initial: NoInfer<S>,
   moves: Moves<S>,
 ): States<S> {
-  const canMove = (from: S, to: S) => Object.hasOwn(moves[from], to)
   return {
     name,
     initial,
     statuses: Object.keys(moves) as S[],
     moves,
-    canMove,
-    assertMove: (from, to) => invariant(canMove(from, to), `${name}: ${from} never becomes ${to}`),
+    canMove: (from, to) => Object.hasOwn(moves[from], to),
   }
 }

@@ -64,7 +64,6 @@ describe('a callback of the standard', () => {
       find: { correlationId: 'c-1', clientRef: 'ref-1', operatorRef: 'R1' },
       trust: 'unsigned',
       says: 'settled',
-      late: false,
     })
   })
 
@@ -100,15 +99,8 @@ describe('a callback of the standard', () => {
     expect(key(transaction)).not.toBe(key({ ...transaction, transactionStatus: 'pending' }))
   })
 
-  test('that was written long ago is still a hint, and marked', () => {
-    expect(callback(transaction, { 'x-date': '2026-11-21T09:44:00Z' })).toMatchObject({
-      kind: 'hint',
-      late: true,
-    })
-    expect(callback(transaction, { 'x-date': '2026-11-21T09:46:00Z' })).toMatchObject({
-      kind: 'hint',
-      late: false,
-    })
+  test('that was written long ago is still a hint', () => {
+    expect(callback(transaction, { 'x-date': '2026-11-21T09:44:00Z' })).toMatchObject({ kind: 'hint' })
   })
 
   test('that makes no sense is rejected or ignored', () => {
@@ -157,7 +149,6 @@ describe('a webhook of the checkout protocol', () => {
       find: { sessionId: 'cos-1', clientRef: 'ref-1' },
       trust: 'signed',
       says: 'settled',
-      late: false,
     })
   })
 

@@ -250,7 +250,6 @@ test('callbacks of the simulator are understood, and are no more than a hint', a
   expect(hints.find((hint) => hint.kind === 'hint' && hint.operationId === '41')).toMatchObject({
     says: 'settled',
     trust: 'unsigned',
-    late: false,
     find: { correlationId: paid.handle.correlationId, clientRef: paid.handle.clientRef },
   })
   expect(hints.find((hint) => hint.kind === 'hint' && hint.operationId === '42')).toMatchObject({
