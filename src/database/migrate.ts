@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
+import { canBeFolded, foldMigrations } from './before-first-release.ts'
 import { asRole } from './client.ts'
 import { applyFunctions, areFunctionsDue, readFunctions } from './functions.ts'
 import { migrateJobs } from './jobs-schema.ts'
@@ -70,6 +71,9 @@ export async function migrate(
     await giveToOwner(client, { users: [serviceRole, merchantRole], triesMax: lockTries })
     await client.query(`set role ${ownerRole}`)
     await client.query(historyTable)
+    const [baseline] = migrations
+    if (!options.folder && baseline && (await foldMigrations(client, baseline, lockTries)))
+      options.log?.('The migrations from before the first release are one now')
     const pending = await findPending(client, migrations, options.log)
     // The service's migrations grant rights on the job engine's tables, so these come first.
     if (!options.folder && (await migrateJobs(client, asRole(connection, ownerRole))))
@@ -127,8 +131,9 @@ async function refuseEarlier(client: pg.Client, migrations: readonly Migration[]
      having count(*) > 0 and bool_and(migration_name <> $1 or checksum <> $2)`,
     [migrations[0]?.name, migrations[0]?.checksum],
   )
+  const isRefused = rowCount === 1 && !(await canBeFolded(client))
   await client.query('set role none')
-  if (!rowCount) return
+  if (!isRefused) return
   throw new Error(
     'This database was made by a version from before the first release, which this one cannot take over: ' +
       'start with an empty database, or go on with that version.',

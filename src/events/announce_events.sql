@@ -7,8 +7,7 @@ SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force
 DECLARE
   is_more boolean := make_endpoint_deliveries(ARRAY(
     SELECT w.id FROM webhook_endpoint w JOIN event_log_position h USING (merchant_id)
-    WHERE w.merchant_id = ANY (merchants) AND w.slot IS NOT NULL
-      AND h.position > coalesce(w.delivered_to, 0)), take);
+    WHERE w.merchant_id = ANY (merchants) AND w.slot IS NOT NULL AND h.position > w.delivered_to), take);
 BEGIN
   -- A notification holds less than 8,000 bytes. For more than 500 merchants, `*` tells listeners to check
   -- all their merchants.

@@ -20,19 +20,22 @@ export interface Announcer {
   close(): Promise<void>
 }
 
-/** The most events for which one run makes deliveries, and the most that it numbers. */
+/** The most events for which one run makes deliveries. */
 const eventsMax = 1_000
 
 const announceEvents = sqlFunction('announce_events', {
   takes: { merchants: 'int[]', take: 'int' },
   gives: 'boolean',
 })
-const sequenceEvents = sqlFunction('sequence_events', { takes: { take: 'int' }, gives: 'int' })
+const makeMissingDeliveries = sqlFunction('make_missing_deliveries', {
+  takes: { take: 'int' },
+  gives: 'boolean',
+})
 
 /**
  * Starts an announcer. Each process announces its own events. At its start, and then every
  * `announcerBounds.pollMs`, it also makes the deliveries of events that were not announced, because their
- * process died, and numbers the events of the previous release.
+ * process died.
  */
 export function startAnnouncer(pool: Pool, log: Log): Announcer {
   const waiting = new Set<number>()
@@ -54,7 +57,7 @@ export function startAnnouncer(pool: Pool, log: Log): Announcer {
     try {
       await runPiece(async (take) => {
         if (merchants.length > 0 && (await announceEvents(pool, { merchants, take }))) again()
-        if (polls && (await sequenceEvents(pool, { take })) === take) isPollDue = true
+        if (polls && (await makeMissingDeliveries(pool, { take }))) isPollDue = true
       })
     } catch (error) {
       again()

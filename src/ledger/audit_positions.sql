@@ -14,7 +14,7 @@ BEGIN
     (array_agg(p.position ORDER BY p.merchant_id DESC, p.position DESC))[1]
   INTO read, to_merchant, to_position FROM (
     SELECT e.merchant_id, e.position FROM event e
-    WHERE (e.merchant_id, e.position) > (from_merchant, from_position) AND e.position IS NOT NULL
+    WHERE (e.merchant_id, e.position) > (from_merchant, from_position)
     ORDER BY e.merchant_id, e.position LIMIT most) p;
   IF read < most THEN to_merchant := NULL; END IF;
   SELECT coalesce(array_agg(f.merchant_id), '{}'), coalesce(array_agg(f.problem), '{}') INTO merchants,
@@ -25,7 +25,7 @@ BEGIN
         OVER (PARTITION BY p.merchant_id ORDER BY p.position) AS before
       FROM (
         SELECT e.merchant_id, e.position FROM event e
-        WHERE (e.merchant_id, e.position) > (from_merchant, from_position) AND e.position IS NOT NULL
+        WHERE (e.merchant_id, e.position) > (from_merchant, from_position)
     ORDER BY e.merchant_id, e.position LIMIT most) p
     ) p WHERE p.position <> p.before + 1 AND NOT EXISTS (
       SELECT FROM event_gap g

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../../src/shared/limits.ts'
 import { type BulkMerchant, cancelBatch, openDraft, payees, processBatch } from '../kit/money-bulk.ts'
 import { startChild } from './child.ts'
-import { numbered } from './collect.ts'
 import type { BenchFixture } from './fixture.ts'
 import { openWire, quantile } from './load.ts'
 import { type Product, startProduct } from './product.ts'
@@ -59,7 +58,6 @@ export const bulk: Workload = async (fixture) => {
               const operations = await paid(fixture, batch)
               const value = operations / ((performance.now() - begun) / 1_000)
               await cancelBatch(owner, payer, batch)
-              await numbered(fixture)
               return { value, operations, p99Ms: Number.NaN }
             },
           },
@@ -73,7 +71,7 @@ export const bulk: Workload = async (fixture) => {
     ],
     notes: [
       `limit: pg and undici: ${limits.batchInFlightMax} calls at once, 500 of their answers in one UPDATE.`,
-      `engine: begun, sent through the driver and its guards, settled, numbered; as many calls at once.`,
+      `engine: begun, sent through the driver and its guards, settled; as many calls at once.`,
       'Both ask OperatorD of the same simulator; its processor time is not counted.',
     ],
     async close() {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { startChild } from './child.ts'
 import type { BenchFixture } from './fixture.ts'
 import { load, type Request } from './load.ts'
@@ -51,7 +50,6 @@ export const collect: Workload = async (fixture) => {
     async measure(seconds) {
       const next = payment(({ token }) => ({ Authorization: `Bearer ${token}` }))
       const measured = await ask(clients)(product.port, next, seconds)
-      await numbered(fixture)
       return measured
     },
   })
@@ -98,14 +96,3 @@ export async function clearWork(fixture: BenchFixture): Promise<void> {
     'UPDATE operator_request SET next_check_at = NULL WHERE next_check_at IS NOT NULL',
   )
 }
-
-/** Waits until every event has its position. */
-export async function numbered(fixture: BenchFixture): Promise<void> {
-  for (;;) {
-    const { rows } = await fixture.owner.query('SELECT FROM event WHERE position IS NULL LIMIT 1')
-    if (rows.length === 0) return
-    await sleep(pollMs)
-  }
-}
-
-const pollMs = 10

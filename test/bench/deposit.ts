@@ -1,5 +1,5 @@
 import { startChild } from './child.ts'
-import { clearWork, numbered } from './collect.ts'
+import { clearWork } from './collect.ts'
 import { load, type Request } from './load.ts'
 import { startProduct } from './product.ts'
 import type { BenchEntry, Goal, Section, Workload } from './rounds.ts'
@@ -54,7 +54,6 @@ export const deposit: Workload = async (fixture) => {
       async measure(seconds) {
         const request = next(merchants, ({ token }) => ({ Authorization: `Bearer ${token}` }))
         const measured = await ask(product.port, request, seconds)
-        await numbered(fixture)
         return measured
       },
     }
@@ -80,7 +79,7 @@ export const deposit: Workload = async (fixture) => {
     ],
     notes: [
       'limit: bare node:http and pg: a named statement and commit before the operator, one after; no token.',
-      'POST /deposit: token checked, money set aside, OperatorD asked over HTTP, settled, numbered.',
+      'POST /deposit: token checked, money set aside, OperatorD asked over HTTP, settled.',
       'Both ask the same simulator; the processor time of its process is not counted.',
     ],
     async close() {

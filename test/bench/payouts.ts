@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createPayouts } from '../kit/money-out.ts'
 import { startChild } from './child.ts'
-import { numbered } from './collect.ts'
 import type { BenchFixture } from './fixture.ts'
 import { startProduct } from './product.ts'
 import type { Measurement, Workload } from './rounds.ts'
@@ -63,7 +62,6 @@ export const payouts: Workload = async (fixture) => {
               const operations = (await completed(fixture)) - before
               const value = operations / ((performance.now() - begun) / 1_000)
               await halt()
-              await numbered(fixture)
               return { value, operations, p99Ms: Number.NaN }
             },
           },
@@ -72,7 +70,7 @@ export const payouts: Workload = async (fixture) => {
     ],
     notes: [
       'limit: pg and undici: one statement takes 32 that are due, all are asked for, each is settled.',
-      'engine: begun, sent through the driver and its guards, settled, numbered; 32 at a time.',
+      'engine: begun, sent through the driver and its guards, settled; 32 at a time.',
       'Both ask OperatorD of the same simulator; its processor time is not counted.',
     ],
     async close() {

@@ -4,7 +4,6 @@ import { simulatorControl } from '../../src/operators/sandbox.ts'
 import { Secret } from '../../src/shared/secret.ts'
 import { collectMany } from '../kit/money.ts'
 import { startChild } from './child.ts'
-import { numbered } from './collect.ts'
 import type { BenchFixture } from './fixture.ts'
 import { openWire } from './load.ts'
 import { type Product, startProduct } from './product.ts'
@@ -40,11 +39,9 @@ export const settle: Workload = async (fixture) => {
       async prepare(seconds) {
         const count = Math.ceil(seconds * paymentsPerSecond)
         settling = { first: await make(count), count, seconds, width }
-        await numbered(fixture)
       },
       async measure() {
         const measured = (await side.ask({ settling })) as Measurement
-        await numbered(fixture)
         return measured
       },
     }
@@ -109,13 +106,11 @@ function byCallback(fixture: BenchFixture, product: Product, merchantIds: readon
     async prepare(seconds) {
       last = await lastPayment(fixture)
       await payLater(product.port, tokens, Math.ceil(seconds * callbacksPerSecond))
-      await numbered(fixture)
     },
     async measure() {
       const confirmed = Date.now()
       await control.advanceClock(confirmsAfterMs)
       await settled(fixture, last)
-      await numbered(fixture)
       const { rows } = await fixture.owner.query<{ count: number; lastMs: number; p99Ms: number }>(
         `SELECT count(*)::int AS count, max(ms)::float AS "lastMs",
            percentile_disc(0.99) WITHIN GROUP (ORDER BY ms)::float AS "p99Ms"

@@ -42,9 +42,9 @@ await runProgram(async () => {
     const add = async (merchantId = 0, url = '') => {
       const id = ++nextId
       await fixture.owner.query(
-        `INSERT INTO webhook_endpoint (id, merchant_id, slot, url, events, secret_encrypted)
+        `INSERT INTO webhook_endpoint (id, merchant_id, slot, url, events, secret_encrypted, delivered_to)
          VALUES ($1, $2, (SELECT count(*) + 1 FROM webhook_endpoint WHERE merchant_id = $2), $3,
-           '{payment_received}', $4)`,
+           '{payment_received}', $4, 0)`,
         [id, merchantId, url, encryptWebhookSecret(master, { merchantId, id }, newWebhookSecret())],
       )
     }
@@ -82,12 +82,12 @@ await runProgram(async () => {
   }
 })
 
-/** One event of each merchant, numbered at once. */
+/** One event of each merchant. */
 async function happen({ owner }: BenchFixture, merchantIds: readonly number[]): Promise<void> {
   await owner.query(
     `INSERT INTO event (merchant_id, type, data, created_at)
      SELECT id, 'payment_received', '{"amount": 5000}', now() FROM unnest($1::int[]) AS id`,
     [merchantIds],
   )
-  await owner.query('SELECT sequence_events(10000)')
+  await owner.query('SELECT make_missing_deliveries(10000)')
 }

@@ -107,8 +107,9 @@ async function openQueue({ owner }: BenchFixture, { merchants, dataDir }: Produc
   const id = 1
   const master = await openMasterSecret(null, dataDir)
   await owner.query(
-    `INSERT INTO webhook_endpoint (id, merchant_id, slot, url, events, secret_encrypted, is_active)
-     VALUES ($1, $2, 1, $3, '{payment_received}', $4, false)`,
+    `INSERT INTO webhook_endpoint (id, merchant_id, slot, url, events, secret_encrypted, is_active,
+       delivered_to)
+     VALUES ($1, $2, 1, $3, '{payment_received}', $4, false, 0)`,
     [id, merchantId, url, encryptWebhookSecret(master, { merchantId, id }, newWebhookSecret())],
   )
   let queued = 0
@@ -116,15 +117,15 @@ async function openQueue({ owner }: BenchFixture, { merchants, dataDir }: Produc
     async queue(count: number): Promise<void> {
       queued = count
       await owner.query(
-        `INSERT INTO event (merchant_id, type, data, created_at)
-         SELECT $1, 'payment_received', jsonb_build_object('transaction_id', n, 'reference', 'R-' || n,
-           'amount', 5000, 'currency', 'XOF', 'payment_method', 'OperatorA'), now()
+        `SELECT append_events(array_agg(($1::int, 'payment_received', jsonb_build_object('transaction_id', n,
+           'reference', 'R-' || n, 'amount', 5000, 'currency', 'XOF', 'payment_method',
+           'OperatorA'))::new_event), now())
          FROM generate_series(1, $2::int) AS n`,
         [merchantId, count],
       )
       for (let more = true; more; ) {
-        const { rows } = await owner.query<{ n: number }>('SELECT sequence_events(10000) AS n')
-        more = rows[0]?.n !== 0
+        const { rows } = await owner.query<{ more: boolean }>('SELECT make_missing_deliveries(10000) AS more')
+        more = rows[0]?.more === true
       }
       await owner.query('ANALYZE webhook_delivery')
     },

@@ -200,7 +200,7 @@ async function drain(system: CrashSystem): Promise<number> {
       const open = await countOpen(system.postgres)
       const isOver = Object.values(open).every((count) => count === 0)
       if (isOver && (await readersAreDone(system))) return performance.now() - begun
-      const left = open.open + open.asked + open.unnumbered
+      const left = open.open + open.asked
       if (left < least) [least, movedAt] = [left, performance.now()]
       if (performance.now() - movedAt > drainStuckMs)
         throw new StuckError(

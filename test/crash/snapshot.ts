@@ -187,17 +187,14 @@ export async function takeSnapshot(
 }
 
 /** Counts what is still under way: nothing once the run is over. */
-export async function countOpen(
-  postgres: Postgres,
-): Promise<{ open: number; asked: number; unnumbered: number }> {
+export async function countOpen(postgres: Postgres): Promise<{ open: number; asked: number }> {
   const open = await postgres.read((client) =>
-    client.query<{ open: number; asked: number; unnumbered: number }>(
+    client.query<{ open: number; asked: number }>(
       `SELECT (SELECT count(*)::int FROM transaction WHERE status IN ('pending', 'processing'))
           + (SELECT count(*)::int FROM payout WHERE status IN ('pending', 'processing'))
           + (SELECT count(*)::int FROM batch WHERE status = 'processing') AS open,
-        (SELECT count(*)::int FROM operator_request WHERE next_check_at IS NOT NULL) AS asked,
-        (SELECT count(*)::int FROM event WHERE position IS NULL) AS unnumbered`,
+        (SELECT count(*)::int FROM operator_request WHERE next_check_at IS NOT NULL) AS asked`,
     ),
   )
-  return open.rows[0] ?? { open: 0, asked: 0, unnumbered: 0 }
+  return open.rows[0] ?? { open: 0, asked: 0 }
 }

@@ -274,7 +274,6 @@ describe('the wall', () => {
       'transaction_count: SELECT',
       'transaction_count_change: SELECT',
       'transaction_hour: SELECT',
-      'transaction_hour_fill: SELECT',
       'transaction_of_kinds_at()',
       'update_beneficiary()',
       'update_payment_link()',

@@ -25,7 +25,7 @@ beforeAll(async () => {
   await db.owner.query(
     `INSERT INTO operator_callback (provider, dedupe_key, body) VALUES ('OperatorA', 'kept', '{}')`,
   )
-  await db.owner.query('SELECT sequence_events(100)')
+  await db.owner.query('SELECT make_missing_deliveries(100)')
 })
 afterAll(() => db.drop())
 
@@ -39,7 +39,7 @@ describe("the service's role", () => {
     'UPDATE ledger_entry SET amount = 1',
     'DELETE FROM ledger_entry',
     'TRUNCATE ledger_entry',
-    `INSERT INTO event (merchant_id, type, data, created_at) VALUES (1, 'x', '{}', now())`,
+    `INSERT INTO event (merchant_id, position, type, data, created_at) VALUES (1, 9, 'x', '{}', now())`,
     'UPDATE event SET position = 1',
     'DELETE FROM event',
     'TRUNCATE event',
@@ -286,7 +286,6 @@ const platform = [
   'sign_in_address',
   'sign_in_wait',
   'signing_key',
-  'transaction_hour_fill',
 ]
 
 test('every table carries its merchant, but for those of the platform', async () => {

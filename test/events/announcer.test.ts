@@ -13,7 +13,7 @@ import { randomFrom } from '../kit/random.ts'
 import { seed } from '../kit/seeds.ts'
 import { stopPolls } from '../kit/stop-polls.ts'
 import { useBounds } from '../kit/use-bounds.ts'
-import { fillLog, onOwnBehalf, readPositions, upTo, writeEvents, writeUnnumbered } from '../kit/event-log.ts'
+import { fillLog, onOwnBehalf, readPositions, upTo, writeEvents } from '../kit/event-log.ts'
 
 useBounds(announcerBounds, { pollMs: 500 })
 const db = await useTestDatabase()
@@ -169,37 +169,6 @@ test('only append_events writes events', () => {
     /INSERT INTO "?event"?\s/.test(readFileSync(path, 'utf8')),
   )
   expect(writers).toEqual(['src/events/append_events.sql'])
-})
-
-test('events of the previous release get numbers by any process, in the order of their ids', async () => {
-  const { merchantId } = await makeMerchant(pool)
-  await fillLog(db.owner, merchantId, 3)
-  await writeUnnumbered(db.owner, merchantId, 300)
-  // Several small runs at once: they wait for each other.
-  const counts = await Promise.all(
-    Array.from({ length: 8 }, async (_, n) => {
-      const { rows } = await (n % 2 ? pool : other.pool).query<{ n: number }>(
-        'SELECT sequence_events(50) AS n',
-      )
-      return rows[0]?.n
-    }),
-  )
-  expect(counts.filter((count) => count === 50)).toHaveLength(6)
-  expect(counts.filter((count) => count === 0)).toHaveLength(2)
-  await fillLog(db.owner, merchantId, 1)
-  const { rows } = await db.owner.query(
-    `SELECT count(*)::int AS n, count(*) FILTER (WHERE position <> nth)::int AS wrong FROM (
-       SELECT position, row_number() OVER (ORDER BY id) AS nth FROM event WHERE merchant_id = $1) e`,
-    [merchantId],
-  )
-  expect(rows).toEqual([{ n: 304, wrong: 0 }])
-})
-
-test('a process numbers events without a position at its poll, also more than one run takes', async () => {
-  const { merchantId } = await makeMerchant(pool)
-  await process(pool)
-  await writeUnnumbered(db.owner, merchantId, 2_500)
-  await eventually(async () => expect(await positions(merchantId)).toEqual(upTo(2_500)))
 })
 
 test('a reader gets events that a dead process did not announce at its next poll', async () => {

@@ -17,8 +17,8 @@ const log = createLog('silent')
 const { merchantId } = await makeMerchant(db.database.pool)
 
 await db.owner.query(
-  `INSERT INTO webhook_endpoint (merchant_id, slot, url, events, secret_encrypted)
-   VALUES ($1, 1, 'https://shop.example/', '{payment_pending}', '')`,
+  `INSERT INTO webhook_endpoint (merchant_id, slot, url, events, secret_encrypted, delivered_to)
+   VALUES ($1, 1, 'https://shop.example/', '{payment_pending}', '', 0)`,
   [merchantId],
 )
 
@@ -40,8 +40,10 @@ const backlogs: [job: string, slowBy: string, fill: string, rest: string][] = [
   [
     'transactions.count',
     'DELETE ON transaction_count_change',
-    `INSERT INTO transaction_count_change (merchant_id, bucket, transaction_type, payment_method, status, n)
-     SELECT ${merchantId}, n, 'pay', 'OperatorA', 'success', 1 FROM generate_series(1, 200) AS n`,
+    `INSERT INTO transaction_count_change
+       (merchant_id, bucket, transaction_type, payment_method, status, hour, n)
+     SELECT ${merchantId}, n, 'pay', 'OperatorA', 'success', date_trunc('hour', now()), 1
+     FROM generate_series(1, 200) AS n`,
     'FROM transaction_count_change',
   ],
   [

@@ -27,15 +27,6 @@ export async function fillLog(owner: pg.Pool, merchantId: number, count: number)
   await owner.query('SELECT announce_events($1, 1000)', [[merchantId]])
 }
 
-/** Writes events without positions, as functions of the previous release do. */
-export async function writeUnnumbered(owner: pg.Pool, merchantId: number, count: number): Promise<void> {
-  await owner.query(
-    `INSERT INTO event (merchant_id, type, data, created_at)
-     SELECT $1, 'payment_pending', '{}', now() FROM generate_series(1, $2)`,
-    [merchantId, count],
-  )
-}
-
 /** Wraps a feed so that each merchant reads with its own rights, as operations do. */
 export function onOwnBehalf(feed: Feed): Feed {
   return {

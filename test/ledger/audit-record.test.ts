@@ -42,7 +42,7 @@ async function lateBooks(...late: readonly string[]) {
   const commit = async () => {
     await writer.query('COMMIT')
     writer.release()
-    await pool.query('SELECT sequence_events(1000)')
+    await pool.query('SELECT make_missing_deliveries(1000)')
   }
   const found = async () => (await verifyLedger(pool, { whole: false })).map(({ invariant }) => invariant)
   return { db, pool, merchant, commit, found }
@@ -50,14 +50,14 @@ async function lateBooks(...late: readonly string[]) {
 
 /** Proves what is there as minutes of service do. */
 async function settleDown({ database }: TestDatabase): Promise<void> {
-  await database.pool.query('SELECT sequence_events(1000)')
+  await database.pool.query('SELECT make_missing_deliveries(1000)')
   for (let turn = 0; turn < 4; turn += 1) expect(await proveRecent(database)).toMatchObject({ problems: [] })
 }
 
 test('the point waits for each transaction that still writes below it: late commits are proven', async () => {
-  const { commit, found } = await lateBooks(`INSERT INTO event (merchant_id, type, data, created_at)
-    VALUES ($1, 'payment_failed', jsonb_build_object('transaction_id', $2::text, 'status', 'failed',
-      'previous_status', 'pending'), now())`)
+  const { commit, found } = await lateBooks(`SELECT append_events(ARRAY[($1::int,
+    'payment_failed', jsonb_build_object('transaction_id', $2::text, 'status', 'failed',
+      'previous_status', 'pending'))::new_event], now())`)
   await commit()
   expect(await found()).toEqual(['events_report_every_change'])
 })
@@ -68,7 +68,7 @@ test('a commit while the books are being proven is not taken for proven', async 
   await auditor.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
   expect((await auditor.query('SELECT * FROM audit_ledger(false)')).rows).toEqual([])
   await commit()
-  await auditor.query('SELECT record_audit(false)')
+  await auditor.query('SELECT record_proof(NULL, NULL)')
   await auditor.query('COMMIT')
   auditor.release()
   expect(await found()).toEqual([])

@@ -56,7 +56,7 @@ async function keepBooks(): Promise<Books> {
     { id: refused, to: 'failed' },
   ])
   await openPayout(pool, merchant)
-  await pool.query('SELECT sequence_events(1000)')
+  await pool.query('SELECT make_missing_deliveries(1000)')
   return { merchantId, merchant, spent, paid, failed, expired, open }
 }
 
@@ -157,7 +157,7 @@ const corruptions: readonly (readonly [
     'a payment that two events report',
     'events_report_every_change',
     ({ paid }) => [
-      `INSERT INTO event (merchant_id, type, data, created_at) SELECT merchant_id, type, data, now()
+      `SELECT append_events(array_agg((merchant_id, type, data)::new_event), now())
        FROM event WHERE data->>'transaction_id' = '${paid}' AND type = 'payment_received'`,
     ],
   ],
@@ -348,7 +348,7 @@ describe('payments out', () => {
     expect(await next(books)).toEqual(['made'])
     const { rows } = await db.owner.query('SELECT reason, lifted_reason FROM payments_out_halt')
     expect(rows).toEqual([{ reason: 'a check', lifted_reason: 'checked' }])
-    await db.owner.query('SELECT sequence_events(1000)')
+    await db.owner.query('SELECT make_missing_deliveries(1000)')
     expect(await found(true)).toEqual(new Set())
   })
 

@@ -71,7 +71,7 @@ export async function keepBooksOfBatches(pool: pg.Pool, owner: pg.Pool): Promise
   await owner.query('UPDATE merchant SET payouts_require_approval = true WHERE id = $1', [merchantId])
   const asks = await openDraft(pool, merchant, payees(2))
   await processBatch(pool, merchant, asks)
-  await pool.query('SELECT sequence_events(1000)')
+  await pool.query('SELECT make_missing_deliveries(1000)')
   const ended = { done, paid, less, refused, back, stopped, cancelled, gone }
   return { merchantId, ...ended, open, sent, waits, draft, asks }
 }
@@ -300,7 +300,7 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     'a payment that came back once and that two events report',
     'events_report_every_change',
     ({ done }) => [
-      `INSERT INTO event (merchant_id, type, data, created_at) SELECT merchant_id, type, data, now()
+      `SELECT append_events(array_agg((merchant_id, type, data)::new_event), now())
        FROM event WHERE data->>'batch_id' = '${done}' AND type = 'recipient_reversed'`,
     ],
   ],
@@ -308,7 +308,7 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     'a batch whose end two events report',
     'events_report_every_change',
     ({ done }) => [
-      `INSERT INTO event (merchant_id, type, data, created_at) SELECT merchant_id, type, data, now()
+      `SELECT append_events(array_agg((merchant_id, type, data)::new_event), now())
        FROM event WHERE data->>'batch_id' = '${done}' AND type = 'bulk_pay_done'`,
     ],
   ],
@@ -316,8 +316,7 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     'a batch whose end an event reports before it comes',
     'events_report_every_change',
     ({ open }) => [
-      `INSERT INTO event (merchant_id, type, data, created_at)
-       SELECT merchant_id, 'bulk_pay_done', data, now()
+      `SELECT append_events(array_agg((merchant_id, 'bulk_pay_done', data)::new_event), now())
        FROM event WHERE data->>'batch_id' = '${open}' AND type = 'batch_processing'`,
     ],
   ],

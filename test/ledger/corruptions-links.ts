@@ -25,7 +25,7 @@ export async function keepBooksOfLinks(pool: pg.Pool, owner: pg.Pool): Promise<B
     { id: failed, to: 'failed' },
   ])
   await reverseMany(pool, [back])
-  await pool.query('SELECT sequence_events(1000)')
+  await pool.query('SELECT make_missing_deliveries(1000)')
   return { merchantId, link, paid, failed, open }
 }
 
@@ -35,8 +35,7 @@ const counts = (link: number, change: string) => `UPDATE payment_link SET ${chan
 const told = (id: bigint, change: string) =>
   `UPDATE event SET ${change} WHERE type = 'payment_link_used' AND data->>'transaction_id' = '${id}'`
 const tellAgain = (as: string, id: bigint) =>
-  `INSERT INTO event (merchant_id, type, data, created_at)
-   SELECT merchant_id, type, ${as}, created_at FROM event
+  `SELECT append_events(array_agg((merchant_id, type, ${as})::new_event), max(created_at)) FROM event
    WHERE type = 'payment_link_used' AND data->>'transaction_id' = '${id}'`
 
 /** Corruptions of rows since the proven point: each is found at once, and by the whole proof. */

@@ -73,7 +73,7 @@ export async function keepBooksOut(pool: pg.Pool, owner: pg.Pool): Promise<Books
   const pending = await openPayout(pool, merchant, { provider: 'OperatorB' })
   await owner.query('UPDATE merchant SET payouts_require_approval = true WHERE id = $1', [merchantId])
   const asks = await openPayout(pool, merchant)
-  await pool.query('SELECT sequence_events(1000)')
+  await pool.query('SELECT make_missing_deliveries(1000)')
   const payouts = { pending, scheduled, sent, completed, failed, cancelled, back, asks }
   return { merchantId, original, refund, open, paid, less, refused, returned, payouts }
 }
@@ -201,7 +201,7 @@ export const corruptionsOut: readonly Corruption[] = [
     'a payout that two events report',
     'events_report_every_change',
     ({ payouts }) => [
-      `INSERT INTO event (merchant_id, type, data, created_at) SELECT merchant_id, type, data, now()
+      `SELECT append_events(array_agg((merchant_id, type, data)::new_event), now())
        FROM event WHERE data->>'payout_id' = '${payouts.back}' AND type = 'payout_reversed'`,
     ],
   ],

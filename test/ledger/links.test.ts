@@ -17,7 +17,7 @@ const pay = (link: number, shown?: number) => payBy(db.database.pool, link, show
 const settle = (id: bigint, to: string) => settleMany(db.database.pool, [{ id, to }])
 const counts = (link: number) => countsOf(db.owner, link)
 async function problems() {
-  await db.owner.query('SELECT sequence_events(1000000)')
+  await db.owner.query('SELECT make_missing_deliveries(1000000)')
   return verifyLedger(db.database.pool)
 }
 

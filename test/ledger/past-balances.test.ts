@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { readBalanceAt, readStatement } from '../../src/ledger/statement.ts'
@@ -306,32 +304,4 @@ describe('the proof finds a wrong snapshot', () => {
     const change = corrupt(owner, 'UPDATE balance_snapshot SET available = available + 1')
     await expect(change).rejects.toMatchObject({ constraint: 'balance_snapshot_totals' })
   })
-})
-
-test('the migration writes exact snapshots of the entries that exist already', async () => {
-  const { merchantId } = await makeMerchant(pool)
-  const random = randomNumbers(31)
-  for (let at = 0; at < 2_000; at += 100)
-    await write(
-      owner,
-      merchantId,
-      Array.from({ length: 100 }, () => ({ kind: 0, amount: 10, at: at + random(100) })),
-    )
-  await corrupt(owner, 'DELETE FROM balance_snapshot')
-  await corrupt(owner, 'UPDATE merchant_balance SET snapshot_at = NULL, entries_since = 0')
-  const folder = join(import.meta.dirname, '../../prisma/migrations/0003_balance_snapshots')
-  const migration = readFileSync(join(folder, 'migration.sql'), 'utf8')
-  await owner.query(migration.slice(migration.indexOf('INSERT INTO')))
-  const snapshots = await snapshotsOf(merchantId)
-  expect(snapshots).toHaveLength(7)
-  await expectExact(merchantId, [...snapshots, momentOf(50)])
-  // Entries are added to snapshots of the migration, and followed by new ones.
-  await write(owner, merchantId, [{ kind: 0, amount: 10, at: 40 }])
-  await write(
-    owner,
-    merchantId,
-    Array.from({ length: 256 }, () => ({ kind: 0, amount: 10, at: 3_000 })),
-  )
-  expect(await snapshotsOf(merchantId)).toEqual([...snapshots, momentOf(3_000)])
-  await expectExact(merchantId, [...snapshots, momentOf(50), momentOf(3_000)])
 })

@@ -260,13 +260,13 @@ test('a page at the end of ten thousand costs as little as one at the beginning'
        INSERT INTO batch (merchant_id, maker, created_at, recipient_count, total_amount)
        VALUES ($1, 'api_key:1', now(), 10000, 10000000) RETURNING *, batch AS self
      ), told AS (
-       INSERT INTO event (merchant_id, type, data, created_at)
-       SELECT $1, 'batch_draft', batch_event_data(made.self, NULL), made.created_at FROM made
+       SELECT append_events(array_agg(($1::int, 'batch_draft', batch_event_data(made.self, NULL))::new_event),
+         now()) FROM made
      ), added AS (
        INSERT INTO batch_recipient (merchant_id, batch_id, name, account, amount, payment_method)
        SELECT $1, made.id, 'Awa ' || n, '+22370000000', 1000, 'OperatorA'
        FROM made, generate_series(1, 10000) AS n
-     ) SELECT id FROM made`,
+     ) SELECT id FROM made, told`,
     [other.merchantId],
   )
   const [made] = rows

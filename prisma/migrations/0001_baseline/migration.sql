@@ -50,6 +50,8 @@ CREATE TYPE audit_recording AS (merchant_id integer, actor text, address text, r
   operation text);
 -- A key, and a token of it with a lower limit: the amount that each moves in a day is counted.
 CREATE TYPE daily_limit AS (api_key_id integer, token_id uuid, max_per_day bigint);
+-- An event of `append_events`, before it has a position.
+CREATE TYPE new_event AS (merchant_id integer, type text, data jsonb);
 
 CREATE TABLE "merchant" (
   "id" serial,
@@ -107,11 +109,10 @@ CREATE TABLE "api_key" (
 CREATE UNIQUE INDEX api_key_key_key ON "api_key" (key);
 CREATE INDEX api_key_merchant_id_idx ON "api_key" (merchant_id);
 CREATE INDEX api_key_issued_to_id_idx ON "api_key" (issued_to_id);
-GRANT INSERT, SELECT, UPDATE ON "api_key" TO payments_service;
+GRANT SELECT ON "api_key" TO payments_service;
 GRANT SELECT ("id", "merchant_id", "name", "key", "scopes", "version", "revoked_at", "created_at",
   "expires_at", "last_used_at", "last_used_from", "addresses", "max_per_day", "max_per_payment",
   "payment_methods", "issued_to_id", "suspended_at") ON "api_key" TO payments_merchant;
-GRANT USAGE ON SEQUENCE "api_key_id_seq" TO payments_service;
 
 -- A session has no secret, because a password proved its member, but it has an end. It draws its id from the
 -- sequence of the keys: a token names its credential by the id alone.
@@ -128,7 +129,7 @@ CREATE TABLE "session" (
 );
 CREATE INDEX session_member_id_idx ON "session" (member_id);
 GRANT SELECT ON "session" TO payments_merchant;
-GRANT INSERT, SELECT, UPDATE ON "session" TO payments_service;
+GRANT SELECT ON "session" TO payments_service;
 
 -- Every credential that a token can name: keys and sessions. The version of a session is always 1.
 CREATE VIEW "credential" WITH (security_invoker = true) AS
@@ -147,14 +148,14 @@ CREATE TABLE "signing_key" (
   "retired_at" timestamptz(3),
   CONSTRAINT "signing_key_pkey" PRIMARY KEY (kid)
 );
-GRANT INSERT, SELECT, UPDATE ON "signing_key" TO payments_service;
+GRANT SELECT ON "signing_key" TO payments_service;
 
 CREATE UNLOGGED TABLE "rate_limit" (
   "name" text NOT NULL,
   "hits" timestamptz(3)[],
   CONSTRAINT "rate_limit_pkey" PRIMARY KEY (name)
 );
-GRANT DELETE, INSERT, SELECT, UPDATE ON "rate_limit" TO payments_service;
+GRANT SELECT ON "rate_limit" TO payments_service;
 
 CREATE TABLE "sandbox_clock" (
   "singleton" boolean NOT NULL DEFAULT true,
@@ -298,22 +299,46 @@ CREATE TABLE "operator_request" (
   CONSTRAINT "operator_request_amount" CHECK (amount > 0),
   CONSTRAINT "operator_request_attempt" CHECK (attempt >= 1),
   CONSTRAINT "operator_request_subject" CHECK (num_nonnulls(transaction_id, payout_id, recipient_id) = 1)
-);
+  -- A request grows to three times its first size in about three updates, which all find room in its page.
+) WITH (fillfactor = 30);
 CREATE UNIQUE INDEX operator_request_correlation_id_key ON "operator_request" (correlation_id);
--- The work list of the jobs that ask operators about requests.
-CREATE INDEX operator_request_due ON "operator_request" (provider, next_check_at) WHERE (next_check_at IS NOT
+-- A payment out has no transaction, and a transaction no payout: an index holds no empty entries.
+CREATE UNIQUE INDEX operator_request_payout_id_key ON "operator_request" (payout_id) WHERE (payout_id IS NOT
   NULL);
-CREATE UNIQUE INDEX operator_request_payout_id_key ON "operator_request" (payout_id);
-CREATE INDEX operator_request_transaction_id_idx ON "operator_request" (transaction_id);
+CREATE INDEX operator_request_transaction_id_idx ON "operator_request" (transaction_id) WHERE (transaction_id
+  IS NOT NULL);
 CREATE UNIQUE INDEX operator_request_recipient ON "operator_request" (recipient_id) WHERE (recipient_id IS NOT
   NULL);
--- Counts the calls for recipients that no process has noted an answer of: they take places at the operator.
-CREATE INDEX operator_request_recipient_sending ON "operator_request" (fence_until) WHERE ((state =
-  'sending'::operator_request_state) AND (recipient_id IS NOT NULL));
 GRANT SELECT, UPDATE ON "operator_request" TO payments_service;
 GRANT SELECT ("merchant_id", "correlation_id", "state", "attempt", "check_count", "accepted_at", "created_at",
   "recipient_id") ON "operator_request" TO payments_merchant;
 GRANT USAGE ON SEQUENCE "operator_request_id_seq" TO payments_service;
+
+-- What changes often and is looked up by an index stands outside of `operator_request`: the time at which a
+-- request is asked about, and the calls under way. So an update of a request changes no index (it is a HOT
+-- update). Only functions that act as the owner read and write both tables.
+
+-- A due row: when to look at a request that the service asks about again (docs/design/requests.md#due-rows).
+-- No foreign key: its check would lock the row of each new request once more, and no request is deleted.
+CREATE TABLE "request_due" (
+  "request_id" bigint NOT NULL,
+  "merchant_id" integer NOT NULL,
+  "provider" provider NOT NULL,
+  "at" timestamptz(3) NOT NULL,
+  CONSTRAINT "request_due_pkey" PRIMARY KEY (request_id)
+);
+CREATE INDEX request_due_provider_at_idx ON "request_due" (provider, at);
+
+-- The requests for recipients of batches that are being sent: they take capacity of their batch and operator.
+CREATE TABLE "recipient_call" (
+  "request_id" bigint NOT NULL,
+  "merchant_id" integer NOT NULL,
+  "recipient_id" bigint NOT NULL,
+  "provider" provider NOT NULL,
+  "fence_until" timestamptz(3) NOT NULL,
+  CONSTRAINT "recipient_call_pkey" PRIMARY KEY (request_id)
+);
+CREATE INDEX recipient_call_fence_until_idx ON "recipient_call" (fence_until);
 
 CREATE TABLE "operator_exchange" (
   "id" bigserial,
@@ -331,8 +356,7 @@ CREATE TABLE "operator_exchange" (
   CONSTRAINT "operator_exchange_pkey" PRIMARY KEY (id)
 );
 CREATE INDEX operator_exchange_request_id_idx ON "operator_exchange" (request_id);
-GRANT INSERT, SELECT ON "operator_exchange" TO payments_service;
-GRANT USAGE ON SEQUENCE "operator_exchange_id_seq" TO payments_service;
+GRANT SELECT ON "operator_exchange" TO payments_service;
 
 CREATE TABLE "operator_callback" (
   "id" bigserial,
@@ -345,8 +369,7 @@ CREATE TABLE "operator_callback" (
   CONSTRAINT "operator_callback_pkey" PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX operator_callback_provider_dedupe_key_key ON "operator_callback" (provider, dedupe_key);
-GRANT INSERT, SELECT ON "operator_callback" TO payments_service;
-GRANT USAGE ON SEQUENCE "operator_callback_id_seq" TO payments_service;
+GRANT SELECT ON "operator_callback" TO payments_service;
 
 CREATE TABLE "ledger_entry" (
   "id" bigserial,
@@ -378,6 +401,8 @@ CREATE TABLE "merchant_balance" (
   "available" bigint NOT NULL DEFAULT 0,
   "reserved" bigint NOT NULL DEFAULT 0,
   "receivable" bigint NOT NULL DEFAULT 0,
+  "entries_since" integer NOT NULL DEFAULT 0,
+  "snapshot_at" timestamptz(3),
   CONSTRAINT "merchant_balance_pkey" PRIMARY KEY (merchant_id),
   CONSTRAINT "merchant_balance_available" CHECK (available >= 0),
   CONSTRAINT "merchant_balance_max" CHECK (available <= ('9007199254740991'::bigint - reserved) AND receivable
@@ -391,10 +416,28 @@ CREATE INDEX merchant_owing ON "merchant_balance" (merchant_id) WHERE (receivabl
 GRANT SELECT ON "merchant_balance" TO payments_merchant;
 GRANT SELECT ON "merchant_balance" TO payments_service;
 
+-- The balance of a merchant at a past moment, once per 256 of its entries, so that `statement` and
+-- `balance(at)` read a bounded number of entries (see docs/design/ledger.md#past-balances).
+CREATE TABLE "balance_snapshot" (
+  "id" bigserial,
+  "merchant_id" integer NOT NULL,
+  "at" timestamptz(3) NOT NULL,
+  "available" bigint NOT NULL,
+  "reserved" bigint NOT NULL,
+  "receivable" bigint NOT NULL,
+  "total_in" bigint NOT NULL,
+  "total_out" bigint NOT NULL,
+  CONSTRAINT "balance_snapshot_pkey" PRIMARY KEY (id),
+  CONSTRAINT "balance_snapshot_totals" CHECK (available + reserved = total_in - total_out)
+);
+CREATE UNIQUE INDEX balance_snapshot_merchant_id_at_key ON "balance_snapshot" (merchant_id, at);
+GRANT SELECT ON "balance_snapshot" TO payments_merchant;
+GRANT SELECT ON "balance_snapshot" TO payments_service;
+
 CREATE TABLE "event" (
   "id" bigserial,
   "merchant_id" integer NOT NULL,
-  "position" bigint,
+  "position" bigint NOT NULL,
   "type" text NOT NULL,
   "data" jsonb NOT NULL,
   "created_at" timestamptz(3) NOT NULL,
@@ -402,7 +445,6 @@ CREATE TABLE "event" (
   CONSTRAINT "event_position" CHECK ("position" > 0)
 );
 CREATE UNIQUE INDEX event_merchant_id_position_key ON "event" (merchant_id, "position");
-CREATE INDEX event_unnumbered ON "event" (id) WHERE ("position" IS NULL);
 GRANT SELECT ON "event" TO payments_merchant;
 GRANT SELECT ON "event" TO payments_service;
 GRANT USAGE ON SEQUENCE "event_id_seq" TO payments_service;
@@ -478,6 +520,9 @@ CREATE TABLE "transaction_count_change" (
   "payment_method" provider NOT NULL,
   "status" transaction_status NOT NULL,
   "n" bigint NOT NULL,
+  "hour" timestamptz(3) NOT NULL,
+  "amount" bigint NOT NULL DEFAULT 0,
+  "settled_amount" bigint NOT NULL DEFAULT 0,
   CONSTRAINT "transaction_count_change_pkey" PRIMARY KEY (merchant_id, id)
 );
 GRANT SELECT ON "transaction_count_change" TO payments_merchant;
@@ -493,6 +538,24 @@ CREATE TABLE "transaction_count" (
 );
 GRANT SELECT ON "transaction_count" TO payments_merchant;
 GRANT SELECT ON "transaction_count" TO payments_service;
+
+-- Counts and sums of the transactions of a merchant by the hour of their creation, so that a list of a
+-- period has its exact total without reading its rows. The buckets (1,024 ids each) bound the rows' ids.
+CREATE TABLE "transaction_hour" (
+  "merchant_id" integer NOT NULL,
+  "hour" timestamptz(3) NOT NULL,
+  "transaction_type" transaction_type NOT NULL,
+  "payment_method" provider NOT NULL,
+  "status" transaction_status NOT NULL,
+  "n" bigint NOT NULL,
+  "amount" bigint NOT NULL,
+  "settled_amount" bigint NOT NULL,
+  "first_bucket" bigint NOT NULL,
+  "last_bucket" bigint NOT NULL,
+  CONSTRAINT "transaction_hour_pkey" PRIMARY KEY (merchant_id, hour, transaction_type, payment_method, status)
+);
+GRANT SELECT ON "transaction_hour" TO payments_merchant;
+GRANT SELECT ON "transaction_hour" TO payments_service;
 
 CREATE TABLE "transaction_block" (
   "merchant_id" integer NOT NULL,
@@ -640,6 +703,8 @@ CREATE TABLE "webhook_endpoint" (
   "rotated_for" text,
   "created_at" timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   "updated_at" timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  -- The position up to which the endpoint has its deliveries (see docs/design/events.md#deliveries).
+  "delivered_to" bigint NOT NULL,
   CONSTRAINT "webhook_endpoint_pkey" PRIMARY KEY (id),
   CONSTRAINT "webhook_endpoint_disabled_at" CHECK (disabled_at IS NULL OR NOT is_active),
   -- The service sends nothing to an endpoint that is inactive or removed.
@@ -661,8 +726,8 @@ CREATE INDEX webhook_endpoint_due ON "webhook_endpoint" (due_at) WHERE (due_at I
 GRANT SELECT ON "webhook_endpoint" TO payments_service;
 GRANT SELECT ("id", "merchant_id", "slot", "url", "events", "previous_secret_until", "is_active",
   "failure_count", "failing_since", "disabled_at", "last_success_at", "last_failure_at", "paused_until",
-  "due_at", "removed_at", "made_for", "rotated_for", "created_at", "updated_at") ON "webhook_endpoint" TO
-  payments_merchant;
+  "due_at", "removed_at", "made_for", "rotated_for", "created_at", "updated_at", "delivered_to") ON
+  "webhook_endpoint" TO payments_merchant;
 GRANT USAGE ON SEQUENCE "webhook_endpoint_id_seq" TO payments_service;
 
 CREATE TABLE "webhook_delivery" (
@@ -746,8 +811,7 @@ CREATE UNIQUE INDEX team_member_made_for_key ON "team_member" (made_for);
 CREATE UNIQUE INDEX team_member_known ON "team_member" (merchant_id, email) WHERE (status <>
   'removed'::member_status);
 GRANT SELECT ON "team_member" TO payments_merchant;
-GRANT INSERT, SELECT, UPDATE ON "team_member" TO payments_service;
-GRANT USAGE ON SEQUENCE "team_member_id_seq" TO payments_service;
+GRANT SELECT ON "team_member" TO payments_service;
 
 CREATE TABLE "member_secret" (
   "member_id" integer NOT NULL,
@@ -765,7 +829,7 @@ CREATE TABLE "member_secret" (
 CREATE UNIQUE INDEX member_secret_invitation_hash_key ON "member_secret" (invitation_hash);
 CREATE UNIQUE INDEX member_secret_reset_hash_key ON "member_secret" (reset_hash);
 CREATE UNIQUE INDEX member_secret_member_id_merchant_id_key ON "member_secret" (member_id, merchant_id);
-GRANT INSERT, SELECT, UPDATE ON "member_secret" TO payments_service;
+GRANT SELECT ON "member_secret" TO payments_service;
 
 CREATE UNLOGGED TABLE "sign_in_wait" (
   "name" text NOT NULL,
@@ -773,7 +837,7 @@ CREATE UNLOGGED TABLE "sign_in_wait" (
   "until" timestamptz(3) NOT NULL,
   CONSTRAINT "sign_in_wait_pkey" PRIMARY KEY (name)
 );
-GRANT DELETE, INSERT, SELECT, UPDATE ON "sign_in_wait" TO payments_service;
+GRANT SELECT ON "sign_in_wait" TO payments_service;
 
 CREATE TABLE "mail" (
   "id" uuid NOT NULL,
@@ -785,7 +849,7 @@ CREATE TABLE "mail" (
   CONSTRAINT "mail_pkey" PRIMARY KEY (id)
 );
 CREATE INDEX mail_merchant_id_idx ON "mail" (merchant_id);
-GRANT INSERT, SELECT, UPDATE ON "mail" TO payments_service;
+GRANT SELECT ON "mail" TO payments_service;
 
 CREATE TABLE "key_spending" (
   "merchant_id" integer NOT NULL,
@@ -1066,7 +1130,7 @@ CREATE TABLE "audit_pass" (
   CONSTRAINT "audit_pass_kind" CHECK (kind = ANY (ARRAY['rolling'::text, 'command'::text])),
   CONSTRAINT "audit_pass_stage" CHECK (stage = ANY (ARRAY['ledger_entry'::text, 'event'::text,
     'position'::text, 'transaction'::text, 'payout'::text, 'batch'::text, 'payment_link'::text,
-    'payout_count'::text, 'done'::text]))
+    'payout_count'::text, 'balance_snapshot'::text, 'done'::text]))
 );
 CREATE UNIQUE INDEX audit_pass_rolling ON "audit_pass" ((true)) WHERE ((kind = 'rolling'::text) AND (ended_at
   IS NULL));
@@ -1114,7 +1178,7 @@ CREATE TABLE "sign_in_address" (
   "seen_at" timestamptz(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   CONSTRAINT "sign_in_address_pkey" PRIMARY KEY (account, address)
 );
-GRANT DELETE, INSERT, SELECT, UPDATE ON "sign_in_address" TO payments_service;
+GRANT SELECT ON "sign_in_address" TO payments_service;
 
 CREATE TABLE "installation" (
   "singleton" boolean NOT NULL DEFAULT true,
@@ -1229,7 +1293,7 @@ CREATE TABLE "audit_email" (
   "day" date NOT NULL,
   CONSTRAINT "audit_email_pkey" PRIMARY KEY (merchant_id)
 );
-GRANT INSERT, SELECT, UPDATE ON "audit_email" TO payments_service;
+GRANT SELECT ON "audit_email" TO payments_service;
 
 CREATE TABLE "deposit_approval" (
   "transaction_id" bigint NOT NULL,
@@ -1272,7 +1336,8 @@ BEGIN
     'webhook_endpoint', 'webhook_delivery', 'webhook_attempt', 'team_member', 'member_secret', 'mail',
     'key_spending', 'audit_entry', 'audit_link', 'audit_unchained', 'audit_head', 'approval_verdict',
     'batch', 'batch_recipient', 'payment_link', 'audit_pass_sum', 'event_gap', 'link_slot',
-    'settlement_exception', 'settings_change', 'audit_email', 'deposit_approval']
+    'settlement_exception', 'settings_change', 'audit_email', 'deposit_approval', 'balance_snapshot',
+    'request_due', 'recipient_call', 'transaction_hour']
   LOOP
     merchant_column := CASE isolated WHEN 'merchant' THEN 'id' ELSE 'merchant_id' END;
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', isolated);

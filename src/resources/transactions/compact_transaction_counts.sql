@@ -1,8 +1,7 @@
 -- Adds up to `take` changes to the counts, then updates the offsets of the changed blocks and of the blocks
 -- after them. Only one caller at a time does this; the others return 0 at once. Rows with ids after the last
 -- block join this block until it has about 2,048 rows; then a new block begins. A row that is committed later
--- with an id in the range of an older block is counted in that block. The counts by hour take no change of a
--- bucket that is not filled yet: `fill_transaction_hours` counts its transactions themselves.
+-- with an id in the range of an older block is counted in that block.
 CREATE OR REPLACE FUNCTION compact_transaction_counts(take int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp
 SET enable_nestloop = off AS $$
@@ -10,12 +9,8 @@ DECLARE
   compacted int;
   merchants int[];
   changed_from bigint[];
-  filled bigint;
-  fill_end bigint;
 BEGIN
   IF NOT pg_try_advisory_xact_lock(72707374) THEN RETURN 0; END IF;
-  SELECT next_bucket, coalesce(end_bucket, 9223372036854775807) INTO filled, fill_end
-  FROM transaction_hour_fill;
   WITH taken AS (
     DELETE FROM transaction_count_change c
     WHERE c.ctid = ANY (ARRAY(SELECT ctid FROM transaction_count_change ORDER BY merchant_id, id LIMIT take))
@@ -71,8 +66,7 @@ BEGIN
       settled_amount, first_bucket, last_bucket)
     SELECT merchant_id, hour, transaction_type, payment_method, status, sum(n), sum(amount),
       sum(settled_amount), min(bucket), max(bucket)
-    FROM taken WHERE hour IS NOT NULL AND (bucket < filled OR bucket >= fill_end)
-    GROUP BY 1, 2, 3, 4, 5 HAVING sum(n) <> 0 OR sum(amount) <> 0 OR sum(settled_amount) <> 0
+    FROM taken GROUP BY 1, 2, 3, 4, 5 HAVING sum(n) <> 0 OR sum(amount) <> 0 OR sum(settled_amount) <> 0
     ORDER BY 1, 2
     ON CONFLICT (merchant_id, hour, transaction_type, payment_method, status) DO UPDATE
       SET n = k.n + excluded.n, amount = k.amount + excluded.amount,

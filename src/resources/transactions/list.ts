@@ -86,9 +86,8 @@ const hourMs = 60 * 60 * 1_000
 /**
  * Counts the transactions of a kind in a period: the whole hours by their counts, the rest of the first and
  * the last hour by their rows. One statement reads all of it, in one snapshot.
- * @returns null while the hours of older transactions are not yet counted
  */
-async function countPeriod(ctx: Context, kind: Kind, { from, to }: Period): Promise<number | null> {
+async function countPeriod(ctx: Context, kind: Kind, { from, to }: Period): Promise<number> {
   const [start, end] = [from?.getTime() ?? -Infinity, (to?.getTime() ?? Infinity) + 1]
   if (end <= start) return 0
   const firstHour = Math.ceil(start / hourMs) * hourMs
@@ -96,11 +95,9 @@ async function countPeriod(ctx: Context, kind: Kind, { from, to }: Period): Prom
   const lastHour = Math.max(Math.floor(end / hourMs) * hourMs, firstHour)
   const rest = [start, Math.min(firstHour, end), Math.max(lastHour, start), end]
   const hours = 'hour >= $5 AND hour < $6'
-  const { rows } = await ctx.database.merchantPool.query<{ n: bigint; isFilled: boolean }>({
+  const { rows } = await ctx.database.merchantPool.query<{ n: bigint }>({
     name: 'transaction_total_of_period',
-    text: `SELECT coalesce(sum(n), 0)::bigint AS n,
-        (SELECT next_bucket >= end_bucket FROM transaction_hour_fill) AS "isFilled"
-      FROM (
+    text: `SELECT coalesce(sum(n), 0)::bigint AS n FROM (
         SELECT n FROM transaction_hour WHERE ${isOfKind} AND ${hours}
         UNION ALL SELECT n FROM transaction_count_change WHERE ${isOfKind} AND ${hours}
         UNION ALL SELECT count(*) FROM transaction
@@ -110,7 +107,7 @@ async function countPeriod(ctx: Context, kind: Kind, { from, to }: Period): Prom
       ) AS counted`,
     values: [...kind, ...[firstHour, lastHour, ...rest].map(momentOf)],
   })
-  return rows[0]?.isFilled ? Number(rows[0].n) : null
+  return Number(rows[0]?.n)
 }
 
 /** Writes a moment for PostgreSQL, also one outside of the years that it accepts. */
@@ -127,22 +124,9 @@ const compactTransactionCounts = sqlFunction('compact_transaction_counts', {
 /** The maximum number of changes that one step adds to the counts. */
 export const countChangesMax = 20_000
 
-const fillTransactionHours = sqlFunction('fill_transaction_hours', {
-  takes: { take: 'int' },
-  gives: 'boolean',
-})
-
-/** Buckets of 1,024 ids from before the counts by hour that one step counts. Choice: 32,768 rows. */
-const fillBucketsMax = 32
-
-/**
- * Adds pending changes to the counts of transactions, and counts by hour some of the transactions from before
- * these counts existed.
- * @returns whether there may be more
- */
+/** Adds pending changes to the counts of transactions. @returns whether there may be more */
 export async function compactCounts(pool: Pool, take = countChangesMax): Promise<boolean> {
-  const isFilling = await fillTransactionHours(pool, { take: Math.min(take, fillBucketsMax) })
-  return (await compactTransactionCounts(pool, { take })) === take || isFilling
+  return (await compactTransactionCounts(pool, { take })) === take
 }
 
 const transactionAt = sqlFunction('transaction_at', {
@@ -212,19 +196,15 @@ async function findPeriod(
   const { rows } = await ctx.database.merchantPool.query<{
     first: bigint | null
     last: bigint | null
-    isFilled: boolean
   }>({
     name: 'transactions_of_period',
-    text: `SELECT min(first_bucket) * 1024 AS first, max(last_bucket) * 1024 + 1023 AS last,
-        (SELECT next_bucket >= end_bucket FROM transaction_hour_fill) AS "isFilled"
-      FROM (
+    text: `SELECT min(first_bucket) * 1024 AS first, max(last_bucket) * 1024 + 1023 AS last FROM (
         SELECT first_bucket, last_bucket FROM transaction_hour WHERE ${isOfKind} AND ${hours}
         UNION ALL SELECT bucket, bucket FROM transaction_count_change WHERE ${isOfKind} AND ${hours}
       ) AS counted`,
     values: [...kind, momentOf((from?.getTime() ?? -Infinity) - hourMs), momentOf(to?.getTime() ?? Infinity)],
   })
-  const { first = null, last = null, isFilled = false } = rows[0] ?? {}
-  if (!isFilled) return { skip }
+  const { first = null, last = null } = rows[0] ?? {}
   return first === null || last === null ? null : { id: { gte: first, lte: last }, skip }
 }
 

@@ -13,9 +13,7 @@ DECLARE
   with_new int[] := '{}';
 BEGIN
   FOR to_read IN
-    SELECT w.id, w.merchant_id, w.events, coalesce(w.delivered_to, (
-      SELECT e.position FROM event e WHERE e.merchant_id = w.merchant_id AND e.created_at < w.created_at
-      ORDER BY e.position DESC LIMIT 1), 0) AS after
+    SELECT w.id, w.merchant_id, w.events, w.delivered_to AS after
     FROM webhook_endpoint w WHERE w.id = ANY (endpoint_ids) AND w.slot IS NOT NULL ORDER BY w.id
     FOR NO KEY UPDATE
   LOOP
@@ -28,7 +26,7 @@ BEGIN
     WHERE e.merchant_id = to_read.merchant_id AND e.position > to_read.after AND e.position <= upto
       AND e.type = ANY (to_read.events)
     ORDER BY e.position
-    -- `replay_events` or the previous release may have made it already.
+    -- `replay_events` may have made it already.
     ON CONFLICT (endpoint_id, position) DO NOTHING;
     IF FOUND THEN with_new := with_new || to_read.id; END IF;
     UPDATE webhook_endpoint w SET delivered_to = upto WHERE w.id = to_read.id;

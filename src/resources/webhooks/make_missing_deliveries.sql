@@ -6,7 +6,8 @@ SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
   RETURN make_endpoint_deliveries(ARRAY(
     SELECT w.id FROM webhook_endpoint w JOIN event_log_position h USING (merchant_id)
-    WHERE w.slot IS NOT NULL AND h.position > coalesce(w.delivered_to, 0) LIMIT take), take);
+    WHERE w.slot IS NOT NULL AND h.position > w.delivered_to LIMIT take), take);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION make_missing_deliveries FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION make_missing_deliveries TO payments_service;

@@ -114,7 +114,7 @@ function* someOf(positions: readonly bigint[]): Generator<PositionPage> {
 async function positionsOf(ctx: Context, ids: readonly string[]): Promise<bigint[]> {
   const read = ids.map((id) => BigInt(/^evt_(\d{1,18})$/.exec(id)?.[1] ?? -1))
   const rows = await ctx.database.prisma.event.findMany({
-    where: { ...mine(ctx), id: { in: read }, position: { not: null } },
+    where: { ...mine(ctx), id: { in: read } },
     select: { id: true, position: true },
     orderBy: { position: 'asc' },
   })
@@ -123,7 +123,7 @@ async function positionsOf(ctx: Context, ids: readonly string[]): Promise<bigint
     positions.has(id) ? [] : [{ field: `ids[${index}]`, message: 'is not the id of one of your events' }],
   )
   if (unknown.length > 0) throw invalidInput(unknown.slice(0, problemsMax))
-  return rows.flatMap(({ position }) => position ?? [])
+  return rows.map(({ position }) => position)
 }
 
 const problemsMax = 100

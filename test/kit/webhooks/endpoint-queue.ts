@@ -65,8 +65,8 @@ export async function addEndpoint(
   const drawn = await owner.query<{ id: bigint }>(`SELECT nextval('webhook_endpoint_id_seq') AS id`)
   const id = Number(drawn.rows[0]?.id)
   await owner.query(
-    `INSERT INTO webhook_endpoint (id, merchant_id, slot, url, events, secret_encrypted)
-     VALUES ($1, $2, (SELECT count(*) + 1 FROM webhook_endpoint WHERE merchant_id = $2), $3, $4, $5)`,
+    `INSERT INTO webhook_endpoint (id, merchant_id, slot, url, events, secret_encrypted, delivered_to)
+     VALUES ($1, $2, (SELECT count(*) + 1 FROM webhook_endpoint WHERE merchant_id = $2), $3, $4, $5, 0)`,
     [id, merchantId, url, types, encryptWebhookSecret(master, { merchantId, id }, newWebhookSecret())],
   )
   return id
