@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { inShortTries } from './ownership.ts'
 
@@ -40,13 +39,8 @@ export async function foldMigrations(
   if (!(await canBeFolded(client))) return false
   await inShortTries(client, lockTries, async () => {
     await client.query(changes)
-    await client.query('delete from _prisma_migrations')
-    await client.query(
-      `insert into _prisma_migrations
-         (id, checksum, migration_name, started_at, finished_at, applied_steps_count)
-       values ($1, $2, $3, now(), clock_timestamp(), 1)`,
-      [randomUUID(), checksum, name],
-    )
+    await client.query('delete from _prisma_migrations where migration_name <> $1', [name])
+    await client.query('update _prisma_migrations set checksum = $1', [checksum])
   })
   return true
 }

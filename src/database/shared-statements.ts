@@ -4,11 +4,6 @@ import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import { isConflict } from './transact.ts'
 
-/** The most items of one owner in one statement, while items of others wait. */
-const shareMaxUsual = 16
-const concurrencyMaxUsual = 2
-const queueMaxUsual = 2_000
-
 /**
  * One call for many items; it returns a result for each, in the order of the items.
  * @param waits whether the call waits for owners whose access another session is changing. If not, it fails
@@ -60,9 +55,9 @@ export interface StatementBounds {
 
 export const usualBounds: StatementBounds = {
   sizeMax: limits.statementItemsMax,
-  shareMax: shareMaxUsual,
-  concurrencyMax: concurrencyMaxUsual,
-  queueMax: queueMaxUsual,
+  shareMax: 16,
+  concurrencyMax: 2,
+  queueMax: 2_000,
   pauseMaxMs: Number.POSITIVE_INFINITY,
 }
 

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,6 +18,12 @@ const say = (line: string) => void process.stdout.write(`${line}\n`)
 
 function git(...args: readonly string[]): string {
   return execFileSync('git', args, { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 28, stdio: 'pipe' }).trim()
+}
+
+/** Why there is no history to compare with; null where there is one. A copy of the sources may have none. */
+function historyProblem(): string | null {
+  const { status, stderr } = spawnSync('git', ['rev-parse', '--git-dir'], { cwd: root, encoding: 'utf8' })
+  return status === 0 ? null : (stderr ?? 'git is missing').trim()
 }
 
 /** The newest release in the history of this tree; null before the first one. */
@@ -85,6 +91,11 @@ async function compareDatabases(dataDir: string, earlier: { migrate: typeof migr
 }
 
 await runProgram(async () => {
+  const problem = historyProblem()
+  if (problem !== null) {
+    say(`Not compared with the last release: ${problem}`)
+    return 0
+  }
   const release = lastRelease()
   if (release === null) {
     say('No release yet: nothing to be compatible with.')

@@ -314,9 +314,9 @@ GRANT SELECT ("merchant_id", "correlation_id", "state", "attempt", "check_count"
   "recipient_id") ON "operator_request" TO payments_merchant;
 GRANT USAGE ON SEQUENCE "operator_request_id_seq" TO payments_service;
 
--- What changes often and is looked up by an index stands outside of `operator_request`: the time at which a
--- request is asked about, and the calls under way. So an update of a request changes no index (it is a HOT
--- update). Only functions that act as the owner read and write both tables.
+-- The next two tables hold the columns of a request that change often and need an index: the time at which
+-- the operator is asked about it, and its call under way. So an update of `operator_request` changes no
+-- index (it is a HOT update). Only functions that act as the owner read and write both tables.
 
 -- A due row: when to look at a request that the service asks about again (docs/design/requests.md#due-rows).
 -- No foreign key: its check would lock the row of each new request once more, and no request is deleted.
