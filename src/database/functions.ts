@@ -1,11 +1,17 @@
 import { createHash } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type pg from 'pg'
+
+interface FunctionFile {
+  /** Below `src`. */
+  path: string
+  sql: string
+}
 
 /** The SQL functions of one version of the service, with their triggers and rights. */
 export interface FunctionFiles {
-  files: readonly { path: string; sql: string }[]
+  files: readonly FunctionFile[]
   /** SHA-256 over all of them, in hexadecimal. */
   checksum: string
 }
@@ -17,6 +23,10 @@ const stateTables = `
   create table if not exists _functions (
     checksum text primary key, applied_at timestamptz not null default clock_timestamp());
   create table if not exists _retired_functions (signature text primary key)`
+
+/** The roles that a function may be granted to: that of the service, and that of one merchant's requests. */
+const callers = ['payments_service', 'payments_merchant']
+const grantLine = /^-- Granted to (.+)\.$/m
 
 /** Reads each `*.sql` file under `src`: each holds one function, named like its file. */
 export function readFunctions(folder: string = join(import.meta.dirname, '..')): FunctionFiles {
@@ -52,8 +62,9 @@ export async function areFunctionsDue(client: pg.Client, { checksum }: FunctionF
 }
 
 /**
- * Defines every function and trigger anew, inside the caller's transaction. A function that the files no
- * longer define is kept once, for processes of the previous release, and dropped the next time.
+ * Defines every function and trigger anew, inside the caller's transaction. Only the roles that a file names
+ * (`-- Granted to payments_service.`) may then call its function. A function that the files no longer define
+ * is kept once, for processes of the previous release, and dropped the next time.
  * @throws Error that names the file
  */
 export async function applyFunctions(client: pg.Client, { files, checksum }: FunctionFiles): Promise<void> {
@@ -66,6 +77,7 @@ export async function applyFunctions(client: pg.Client, { files, checksum }: Fun
       throw error
     })
   }
+  await grantFunctions(client, files)
   // A function that was not defined in this transaction belongs to an older version.
   const { rows } = await client.query<{ signature: string; isRetired: boolean }>(
     `select p.oid::regprocedure::text as signature, r.signature is not null as "isRetired"
@@ -85,4 +97,32 @@ export async function applyFunctions(client: pg.Client, { files, checksum }: Fun
      on conflict (checksum) do update set applied_at = clock_timestamp()`,
     [checksum],
   )
+}
+
+/** Sets who may call the functions that this transaction defined; PostgreSQL lets everybody by default. */
+async function grantFunctions(client: pg.Client, files: readonly FunctionFile[]): Promise<void> {
+  const { rows } = await client.query<{ name: string; signature: string }>(
+    `select proname as name, oid::regprocedure::text as signature from pg_proc
+     where pronamespace = 'public'::regnamespace and xmin = pg_current_xact_id()::xid`,
+  )
+  if (rows.length === 0) return
+  const listed = (found: typeof rows) => found.map(({ signature }) => signature).join(', ')
+  await client.query(`revoke all on function ${listed(rows)} from public, ${callers.join(', ')}`)
+  for (const caller of callers) {
+    const granted = new Set(files.filter((file) => callersOf(file).includes(caller)).map(nameOf))
+    const found = rows.filter(({ name }) => granted.has(name))
+    if (found.length > 0) await client.query(`grant execute on function ${listed(found)} to ${caller}`)
+  }
+}
+
+/** @throws Error where the file names another role */
+function callersOf({ path, sql }: FunctionFile): string[] {
+  const named = grantLine.exec(sql)?.[1]?.split(' and ') ?? []
+  const unknown = named.find((role) => !callers.includes(role))
+  if (unknown !== undefined) throw new Error(`src/${path}: no function is granted to ${unknown}.`)
+  return named
+}
+
+function nameOf({ path }: FunctionFile): string {
+  return basename(path, '.sql')
 }

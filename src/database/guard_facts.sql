@@ -6,8 +6,6 @@ BEGIN
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 
-REVOKE EXECUTE ON FUNCTION guard_facts FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "batch_guard" BEFORE UPDATE ON "batch" FOR EACH ROW WHEN (
   (OLD.id, OLD.merchant_id, OLD.title, OLD.payment_method, OLD.retry_of_id, OLD.maker, OLD.made_for,
     OLD.created_at)

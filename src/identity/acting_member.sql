@@ -7,5 +7,3 @@ CREATE OR REPLACE FUNCTION acting_member(merchant int, actor text) RETURNS int L
       SELECT k.issued_to_id FROM api_key k WHERE k.id = split_part(actor, ':', 2)::int
         AND k.merchant_id = merchant) END, 0)
 $$;
-
-REVOKE EXECUTE ON FUNCTION acting_member FROM PUBLIC;

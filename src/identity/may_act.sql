@@ -11,5 +11,3 @@ BEGIN
       AND k.revoked_at IS NULL
       AND (address = '' OR whitelist_allows(m.ip_whitelist, address)) IS TRUE);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION may_act FROM PUBLIC;

@@ -11,5 +11,3 @@ BEGIN
   RETURN network;
 EXCEPTION WHEN invalid_text_representation THEN RETURN NULL;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION network_of FROM PUBLIC;

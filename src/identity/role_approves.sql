@@ -3,5 +3,3 @@
 CREATE OR REPLACE FUNCTION role_approves(role member_role) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
   SELECT role IN ('owner', 'admin', 'finance')
 $$;
-
-REVOKE EXECUTE ON FUNCTION role_approves FROM PUBLIC;

@@ -5,5 +5,3 @@ CREATE OR REPLACE FUNCTION whitelist_allows(whitelist text[], address text) RETU
   SELECT cardinality(whitelist) = 0
     OR EXISTS (SELECT FROM unnest(whitelist) AS entry WHERE network_of(entry) >>= network_of(address))
 $$;
-
-REVOKE EXECUTE ON FUNCTION whitelist_allows FROM PUBLIC;

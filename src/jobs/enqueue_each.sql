@@ -17,5 +17,3 @@ BEGIN
   IF cardinality(specs) > 0 THEN PERFORM graphile_worker.add_jobs(specs); END IF;
   RETURN cardinality(specs);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION enqueue_each FROM PUBLIC;

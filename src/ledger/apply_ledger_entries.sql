@@ -81,8 +81,6 @@ BEGIN
   RETURN NULL;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION apply_ledger_entries FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "ledger_entry_applied" AFTER INSERT
   ON "ledger_entry" REFERENCING NEW TABLE AS inserted
   FOR EACH STATEMENT EXECUTE FUNCTION apply_ledger_entries();

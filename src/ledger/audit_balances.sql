@@ -60,5 +60,3 @@ BEGIN
   WHERE (anew OR h.position <> coalesce(p.position, 0))
     AND (found.count <> h.position - found.since - found.skipped OR found.last <> h.position);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_balances FROM PUBLIC;

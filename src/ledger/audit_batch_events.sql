@@ -66,5 +66,3 @@ LANGUAGE sql STABLE AS $$
   ) t ON t.batch_id = m.batch_id AND t.what = m.what
   WHERE t.at IS NULL OR t.at < m.at
 $$;
-
-REVOKE EXECUTE ON FUNCTION audit_batch_events FROM PUBLIC;

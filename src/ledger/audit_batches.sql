@@ -93,5 +93,3 @@ BEGIN
   WHERE b.approval_digest IS NOT NULL AND b.id = ANY (ids) AND b.approval_digest IS DISTINCT
     FROM batch_digest(b);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_batches FROM PUBLIC;

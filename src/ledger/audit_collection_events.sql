@@ -34,5 +34,3 @@ LANGUAGE sql STABLE AS $$
     OR events.net <> hashtext(t.status::text)
     OR (events.merchant_id, events.merchant_id_too) IS DISTINCT FROM (t.merchant_id, t.merchant_id)
 $$;
-
-REVOKE EXECUTE ON FUNCTION audit_collection_events FROM PUBLIC;

@@ -31,5 +31,3 @@ LANGUAGE sql STABLE AS $$
       AND other.id < r.id
   WHERE r.transaction_id = ANY (ids) AND other.transaction_id = ANY (ids)
 $$;
-
-REVOKE EXECUTE ON FUNCTION audit_collection_requests FROM PUBLIC;

@@ -71,5 +71,3 @@ BEGIN
     ON other.reference = t.reference AND other.merchant_id = t.merchant_id AND other.id < t.id
   WHERE t.id = ANY (ids);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_collections FROM PUBLIC;

@@ -44,5 +44,3 @@ LANGUAGE sql STABLE AS $$
     OR events.net <> hashtext(s.status)
     OR (events.merchant_id, events.merchant_id_too) IS DISTINCT FROM (s.merchant_id, s.merchant_id)
 $$;
-
-REVOKE EXECUTE ON FUNCTION audit_disbursed_events FROM PUBLIC;

@@ -49,5 +49,3 @@ LANGUAGE sql STABLE AS $$
         OR m.reversed IS DISTINCT FROM CASE WHEN d.back THEN d.settled_amount END
         OR d.paid AND (m.account, m.account_too) IS DISTINCT FROM (d.account, d.account) END
 $$;
-
-REVOKE EXECUTE ON FUNCTION audit_disbursed_money FROM PUBLIC;

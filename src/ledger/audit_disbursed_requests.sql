@@ -49,5 +49,3 @@ LANGUAGE sql STABLE AS $$
   WHERE r.kind = 'collect' AND t.transaction_type <> 'pay' AND r.transaction_id = ANY (ids)
     AND t.id = ANY (ids)
 $$;
-
-REVOKE EXECUTE ON FUNCTION audit_disbursed_requests FROM PUBLIC;

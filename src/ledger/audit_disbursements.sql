@@ -76,5 +76,3 @@ BEGIN
     ON other.reference = p.reference AND other.merchant_id = p.merchant_id AND other.id < p.id
   WHERE p.id = ANY (payout_ids);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_disbursements FROM PUBLIC;

@@ -32,5 +32,3 @@ BEGIN
     coalesce(array_remove(missing.payouts, NULL), '{}'), coalesce(array_remove(missing.batches, NULL), '{}'),
       '{}') s;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_events FROM PUBLIC;

@@ -33,5 +33,3 @@ LANGUAGE sql STABLE AS $$
       (d.merchant_id, d.merchant_id, d.amount, CASE d.state WHEN 'credited' THEN d.amount END,
         CASE d.state WHEN 'returned' THEN d.amount END, d.account, d.account)
 $$;
-
-REVOKE EXECUTE ON FUNCTION audit_excesses FROM PUBLIC;

@@ -27,5 +27,3 @@ BEGIN
       a.correlation_id)
   FROM asked a WHERE a.correlation_id <> a.own;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_identities FROM PUBLIC;

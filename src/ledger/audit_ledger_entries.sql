@@ -93,5 +93,3 @@ BEGIN
   WHERE m.id > after AND m.id <= upto AND recipient_of(m.origin) IS NOT NULL
     AND NOT EXISTS (SELECT FROM batch_recipient r WHERE r.id = recipient_of(m.origin));
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_ledger_entries FROM PUBLIC;

@@ -41,5 +41,3 @@ BEGIN
   WHERE (events.times, events.merchant_id, events.merchant_id_too, events.link, events.amount)
     IS DISTINCT FROM (1, p.merchant_id, p.merchant_id, p.payment_link_id, p.settled_amount);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_links FROM PUBLIC;

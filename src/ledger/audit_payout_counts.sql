@@ -16,5 +16,3 @@ BEGIN
   ) AS there USING (merchant_id, payment_method, status)
   WHERE k.n IS DISTINCT FROM there.n;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_payout_counts FROM PUBLIC;

@@ -41,5 +41,3 @@ BEGIN
       AND h.position IS DISTINCT FROM coalesce(last.position, 0)
   ) f;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_positions FROM PUBLIC;

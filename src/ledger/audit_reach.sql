@@ -2,6 +2,7 @@
 -- wait, to these ids. A transaction may commit a row late, with an id below ids that were proven already. So
 -- that no proof misses such a row, the part ends at ids up to which all writers are known to have ended
 -- (`record_proof`); until then the part is empty.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION audit_reach(most bigint, OUT ledger_entry_id bigint, OUT event_id bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -17,6 +18,3 @@ BEGIN
       ELSE point.event_id END;
   END IF;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_reach FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION audit_reach TO payments_service;

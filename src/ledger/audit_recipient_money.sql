@@ -31,5 +31,3 @@ LANGUAGE sql STABLE AS $$
         IS DISTINCT FROM (clearing_account(d.payment_method), clearing_account(d.payment_method))
     ELSE m.origin IS NOT NULL END
 $$;
-
-REVOKE EXECUTE ON FUNCTION audit_recipient_money FROM PUBLIC;

@@ -21,5 +21,3 @@ BEGIN
       ARRAY(SELECT s.id FROM balance_snapshot s WHERE s.id > after AND s.id <= upto));
   END CASE;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_slice FROM PUBLIC;

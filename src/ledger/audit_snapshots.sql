@@ -10,5 +10,3 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WHERE s.id = ANY (ids) AND (s.available, s.reserved, s.receivable, s.total_in, s.total_out)
     <> (b.available, b.reserved, b.receivable, b.total_in, b.total_out)
 $$;
-
-REVOKE EXECUTE ON FUNCTION audit_snapshots FROM PUBLIC;

@@ -15,5 +15,3 @@ BEGIN
   END IF;
   RETURN QUERY SELECT * FROM audit_identities(transaction_ids, payout_ids, batch_ids);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION audit_subjects FROM PUBLIC;

@@ -8,5 +8,3 @@ CREATE OR REPLACE FUNCTION audit_writers() RETURNS text[] LANGUAGE sql VOLATILE 
     AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
     AND l.relation IN ('ledger_entry'::regclass, 'event'::regclass)
 $$;
-
-REVOKE EXECUTE ON FUNCTION audit_writers FROM PUBLIC;

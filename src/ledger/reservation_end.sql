@@ -11,5 +11,3 @@ LANGUAGE sql IMMUTABLE AS $$
   ) AS side (step, account, amount)
   WHERE side.amount <> 0
 $$;
-
-REVOKE EXECUTE ON FUNCTION reservation_end FROM PUBLIC;

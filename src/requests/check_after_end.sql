@@ -11,5 +11,3 @@ CREATE OR REPLACE FUNCTION check_after_end(
       AND claimed <> CASE WHEN is_paid THEN 'settled' ELSE 'refused' END THEN due
     WHEN is_paid THEN at + watch_ms * interval '1 millisecond' END
 $$;
-
-REVOKE EXECUTE ON FUNCTION check_after_end FROM PUBLIC;

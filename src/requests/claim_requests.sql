@@ -3,6 +3,7 @@
 -- `only_transaction`, it is the request of that transaction, due or not, unless the service will not ask
 -- about it again. For `pause_ms` no other caller can claim a claimed request. If the caller dies, the request
 -- is due again after `fence_ms`.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION claim_requests(
   only_provider provider, only_transaction bigint, take int, pause_ms bigint, fence_ms bigint
 ) RETURNS TABLE (
@@ -38,6 +39,3 @@ BEGIN
 
   RETURN QUERY SELECT * FROM claimed_requests(taken, fence_ms);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION claim_requests FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION claim_requests TO payments_service;

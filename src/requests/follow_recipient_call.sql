@@ -12,8 +12,6 @@ BEGIN
   RETURN NULL;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION follow_recipient_call FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER operator_request_call_begins AFTER INSERT ON operator_request FOR EACH ROW
   WHEN (NEW.recipient_id IS NOT NULL AND NEW.state = 'sending')
   EXECUTE FUNCTION follow_recipient_call();

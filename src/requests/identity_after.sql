@@ -8,5 +8,3 @@ CREATE OR REPLACE FUNCTION identity_after(identity uuid, step int) RETURNS uuid
     || substr(h, 18, 15))::uuid
   FROM encode(sha256(uuid_send(identity) || int4send(step)), 'hex') AS h
 $$;
-
-REVOKE EXECUTE ON FUNCTION identity_after FROM PUBLIC;

@@ -4,5 +4,3 @@ CREATE OR REPLACE FUNCTION is_request_open(request_id bigint) RETURNS boolean LA
   SET search_path = public, pg_temp AS $$
   SELECT EXISTS (SELECT FROM operator_request r WHERE r.id = request_id AND r.next_check_at IS NOT NULL)
 $$;
-
-REVOKE EXECUTE ON FUNCTION is_request_open FROM PUBLIC;

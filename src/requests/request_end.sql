@@ -5,5 +5,3 @@ CREATE OR REPLACE FUNCTION request_end(is_paid boolean, source text) RETURNS ope
   SELECT CASE WHEN is_paid THEN 'settled'::operator_request_state
     WHEN source <> 'service' THEN 'refused' ELSE 'closed' END
 $$;
-
-REVOKE EXECUTE ON FUNCTION request_end FROM PUBLIC;

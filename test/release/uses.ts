@@ -48,8 +48,7 @@ export async function readSignatures(client: pg.ClientBase): Promise<string[]> {
 
 /**
  * Returns the functions that have a name from before and another signature. PostgreSQL does not replace a
- * function by one with other names or another result, and our GRANT and REVOKE name functions without their
- * arguments: such a function needs a new name.
+ * function by one with other names or another result: such a function needs a new name.
  */
 export function changedSignatures(before: readonly string[], after: readonly string[]): string[] {
   const nameOf = (signature: string) => signature.slice(0, signature.indexOf('('))

@@ -23,6 +23,3 @@ CREATE OR REPLACE FUNCTION approvable_of(settings_change) RETURNS approvable LAN
     $1.approval_digest, $1.approval_expires_at, $1.approvals_required::int, ARRAY[$1.maker_member_id], $1.id,
       NULL::bigint
 $$;
-
-REVOKE EXECUTE ON FUNCTION approvable_of(batch), approvable_of(deposit_approval), approvable_of(payout),
-  approvable_of(settings_change) FROM PUBLIC;

@@ -10,5 +10,3 @@ SET search_path = public, pg_temp AS $$
     AND v.verdict = 'approved' AND v.digest = $1.digest AND counts_as_approver(t, service_now())
     AND t.id <> ALL ($1.makers) AND 0 <> ALL ($1.makers)
 $$;
-
-REVOKE EXECUTE ON FUNCTION approvals_of FROM PUBLIC;

@@ -8,8 +8,6 @@ BEGIN
   RETURN NEW;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION ask_approval FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "payout_asking" BEFORE INSERT ON "payout" FOR EACH ROW
   WHEN (NEW.approval <> 'not_required')
   EXECUTE FUNCTION ask_approval();

@@ -12,5 +12,3 @@ BEGIN
     PERFORM cancel_deposits(ARRAY[item.transaction_id], 'rejected', why);
   END IF;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION cancel_waiting FROM PUBLIC;

@@ -3,6 +3,7 @@
 -- last required approval releases the item; a rejection cancels it. `outcome` is `counted`, or the reason why
 -- the decision did not count. Only `counted` writes the decision; `new_member` writes an alert. An item that
 -- does not exist gives no row. `shown` is the digest that the member approves; null for a rejection.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION decide_waiting(
   merchant int, subject text, id bigint, credential int, credential_version int, decided approval_status,
   shown bytea, why text, recording audit_recording, address text DEFAULT ''
@@ -95,6 +96,3 @@ BEGIN
   PERFORM append_events(events, at);
   RETURN QUERY SELECT 'counted', item.approval;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION decide_waiting FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION decide_waiting TO payments_service;

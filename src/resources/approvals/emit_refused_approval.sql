@@ -11,5 +11,3 @@ CREATE OR REPLACE FUNCTION emit_refused_approval(
     'settings_change_id', item.settings_change_id, 'transaction_id', item.transaction_id)))::new_event],
     at)
 $$;
-
-REVOKE EXECUTE ON FUNCTION emit_refused_approval FROM PUBLIC;

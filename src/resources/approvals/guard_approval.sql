@@ -9,8 +9,6 @@ BEGIN
   RETURN NEW;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION guard_approval FROM PUBLIC;
-
 -- A constraint of `batch` allows the move from `pending_approval` to `processing` only with `approved`;
 -- this trigger allows `approved` only with enough approvals.
 CREATE OR REPLACE TRIGGER "batch_approvals" BEFORE UPDATE OF "approval" ON "batch" FOR EACH ROW

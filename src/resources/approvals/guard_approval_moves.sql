@@ -12,8 +12,6 @@ BEGIN
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 
-REVOKE EXECUTE ON FUNCTION guard_approval_moves FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "batch_approval" BEFORE UPDATE OF "approval" ON "batch" FOR EACH ROW
   WHEN (OLD.approval <> NEW.approval) EXECUTE FUNCTION guard_approval_moves();
 

@@ -9,7 +9,5 @@ BEGIN
   RETURN NEW;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION guard_deposit_approval FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "deposit_approvals" BEFORE UPDATE OF "approval" ON "deposit_approval" FOR EACH ROW
   WHEN (OLD.approval <> 'approved' AND NEW.approval = 'approved') EXECUTE FUNCTION guard_deposit_approval();

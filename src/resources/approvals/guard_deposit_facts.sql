@@ -5,8 +5,6 @@ BEGIN
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 
-REVOKE EXECUTE ON FUNCTION guard_deposit_facts FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "deposit_approval_guard" BEFORE UPDATE ON "deposit_approval" FOR EACH ROW WHEN (
   OLD.approval <> 'pending' OR
   (OLD.transaction_id, OLD.merchant_id, OLD.approval_digest, OLD.approval_expires_at, OLD.approvals_required,

@@ -34,5 +34,3 @@ BEGIN
     FROM begun b;
   END IF;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION release_waiting FROM PUBLIC;

@@ -42,5 +42,3 @@ BEGIN
         SELECT FROM transaction t WHERE t.id = paid.refund_of_id AND t.status <> 'success');
   END CASE;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION waiting_of FROM PUBLIC;

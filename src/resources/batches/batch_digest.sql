@@ -8,5 +8,3 @@ CREATE OR REPLACE FUNCTION batch_digest(batch) RETURNS bytea LANGUAGE sql STABLE
       ORDER BY r.id), ''), 'UTF8'))
   FROM batch_recipient r WHERE r.batch_id = $1.id
 $$;
-
-REVOKE EXECUTE ON FUNCTION batch_digest FROM PUBLIC;

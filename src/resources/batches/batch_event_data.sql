@@ -8,5 +8,3 @@ CREATE OR REPLACE FUNCTION batch_event_data(batch, was batch_status) RETURNS jso
     'cancelled_count', $1.cancelled_count, 'total_amount', $1.total_amount, 'paid_amount', $1.paid_amount,
       'started_at', $1.started_at))
 $$;
-
-REVOKE EXECUTE ON FUNCTION batch_event_data FROM PUBLIC;

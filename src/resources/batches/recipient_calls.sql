@@ -13,5 +13,3 @@ RETURNS TABLE (batch_id int, operator provider) LANGUAGE sql STABLE SET enable_s
   ) q
   JOIN LATERAL (SELECT r.batch_id FROM batch_recipient r WHERE r.id = q.recipient_id LIMIT 1) r ON true
 $$;
-
-REVOKE EXECUTE ON FUNCTION recipient_calls FROM PUBLIC;

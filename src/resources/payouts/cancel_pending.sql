@@ -31,5 +31,3 @@ BEGIN
   PERFORM append_events(cancelled, at);
   RETURN coalesce(cardinality(cancelled), 0);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION cancel_pending FROM PUBLIC;

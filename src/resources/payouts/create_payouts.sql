@@ -3,6 +3,7 @@
 -- in order of arrival. `outcome` is `made`, `unauthenticated`, `duplicate`, `halted` or `short`; only `made`
 -- has an id and writes rows. `daily_limits` belong to callers with a daily limit: if one caller exceeds its
 -- limit, the whole call is undone.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION create_payouts(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], phones text[],
   amounts bigint[], refs text[], requests jsonb[], scheduled_ats timestamptz[], beneficiary_ids int[],
@@ -70,6 +71,3 @@ BEGIN
   END LOOP;
   PERFORM append_events(events, at);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION create_payouts FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION create_payouts TO payments_service;

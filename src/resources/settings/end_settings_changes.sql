@@ -8,5 +8,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   SELECT append_events(array_agg((merchant_id, 'settings_change_cancelled',
     settings_change_event_data(self) || why)::new_event ORDER BY id), service_now()) FROM ended
 $$;
-
-REVOKE EXECUTE ON FUNCTION end_settings_changes FROM PUBLIC;

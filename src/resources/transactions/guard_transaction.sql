@@ -5,8 +5,6 @@ BEGIN
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 
-REVOKE EXECUTE ON FUNCTION guard_transaction FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "transaction_guard" BEFORE UPDATE OF id, merchant_id, transaction_type,
   payment_method, customer_phone, amount, reference, refund_of_id, payment_link_id ON "transaction"
     FOR EACH ROW WHEN (

@@ -7,8 +7,6 @@ BEGIN
   RAISE EXCEPTION 'deposit %: it is not approved', NEW.id USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 
-REVOKE EXECUTE ON FUNCTION guard_waiting_deposit FROM PUBLIC;
-
 CREATE OR REPLACE TRIGGER "transaction_waiting" BEFORE UPDATE OF "status" ON "transaction" FOR EACH ROW WHEN (
   OLD.transaction_type = 'deposit' AND OLD.status = 'pending' AND NEW.status NOT IN ('pending', 'cancelled'))
   EXECUTE FUNCTION guard_waiting_deposit();

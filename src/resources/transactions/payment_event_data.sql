@@ -9,5 +9,3 @@ CREATE OR REPLACE FUNCTION payment_event_data(transaction, was transaction_statu
     'status', $1.status, 'previous_status', was, 'late', $1.late, 'failure_reason', $1.failure_reason,
     'excess', nullif(excess, 0)))
 $$;
-
-REVOKE EXECUTE ON FUNCTION payment_event_data FROM PUBLIC;

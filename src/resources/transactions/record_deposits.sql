@@ -76,5 +76,3 @@ BEGIN
   END LOOP;
   PERFORM append_events(events, at);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION record_deposits FROM PUBLIC;

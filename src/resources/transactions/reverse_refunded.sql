@@ -17,5 +17,3 @@ BEGIN
     '{"refunded": true}')::new_event ORDER BY e.id) INTO events FROM ended e;
   RETURN events;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION reverse_refunded FROM PUBLIC;

