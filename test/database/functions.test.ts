@@ -24,6 +24,16 @@ describe('our functions', () => {
     expect(defined.toSorted()).toEqual(rows.map(({ name }) => name).toSorted())
   })
 
+  test('nobody may call them but the roles that their files name', async () => {
+    const db = await createTestDatabase()
+    onTestFinished(() => db.drop())
+    const { rows } = await db.owner.query(
+      `SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+         AND has_function_privilege('pg_monitor', oid, 'EXECUTE')`,
+    )
+    expect(rows).toEqual([])
+  })
+
   test('no line of SQL has more than 110 columns', () => {
     const paths = [...globSync('src/**/*.sql'), ...globSync('prisma/migrations/*/migration.sql')]
     expect(paths.length).toBeGreaterThan(100)
