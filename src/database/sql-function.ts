@@ -106,20 +106,24 @@ export function sqlType<Value>(sql: string): TypedSql<Value> {
 /** Describes a composite type: its fields in the order of `CREATE TYPE`, with their types. */
 export function compositeType<Value>(
   name: string,
-  fields: { readonly [Name in keyof Value]?: Word },
+  fields: { readonly [Name in keyof Value]?: SqlType },
 ): TypedSql<Value> {
-  const names = Object.keys(fields) as (keyof Value & string)[]
+  const columns = argumentsOf(fields as SqlTable)
   return {
     sql: name,
     fields: fields as SqlTable,
-    print: (value) => `(${names.map((field) => printField(value[field] as Printable)).join(',')})`,
+    print(value) {
+      const given = value as Values
+      return `(${columns.map(({ property, encode }) => printField(encode(given[property]))).join(',')})`
+    },
   }
 }
 
-type Printable = string | number | bigint | null | undefined
-
-function printField(value: Printable): string {
-  return value == null ? '' : `"${String(value).replaceAll(/["\\]/g, '$&$&')}"`
+/** Returns a field of a composite value: nothing for null, otherwise a text in quotes. */
+function printField(value: unknown): string {
+  if (value == null) return ''
+  const text = value instanceof Date ? value.toISOString() : String(value)
+  return `"${text.replaceAll(/["\\]/g, '$&$&')}"`
 }
 
 /** An argument, a column, or a field of a composite type, as in SQL. */
@@ -163,6 +167,8 @@ export function sqlFunction<const Takes extends SqlTable, const G extends Gives>
  * Declares a function that serves many items at once.
  * @param table.each the arguments of each item: the function takes an array of each, named in the plural
  * (`merchantId: 'int'` is `merchant_ids int[]`)
+ * @param table.as the composite type with these arguments as fields, where the function takes one array of it,
+ * named `items`
  * @param table.takes the arguments that are the same for all items
  */
 export function sqlFunctionOfMany<
@@ -171,9 +177,10 @@ export function sqlFunctionOfMany<
   const G extends Gives,
 >(
   name: string,
-  { each, takes, gives }: { each: Each; takes: Takes; gives: G },
+  { each, as, takes, gives }: { each: Each; as?: string; takes: Takes; gives: G },
 ): SqlFunctionOfMany<Each, Takes, ResultOf<G>> {
-  const arrays = argumentsOf(each).map((argument) => ({
+  const table = as === undefined ? each : { item: compositeType<ArgumentsOf<Each>>(as, each) }
+  const arrays = argumentsOf(table).map((argument) => ({
     ...argument,
     name: pluralOf(argument.name),
     type: `${argument.type}[]`,
@@ -181,8 +188,10 @@ export function sqlFunctionOfMany<
   }))
   const call = declare<ResultOf<G>>(name, [...arrays, ...argumentsOf(takes)], gives)
   return (connection, items, given, options) => {
-    const valueOf = ({ property, encode, isEach }: Argument) =>
-      isEach ? items.map((item) => encode(item[property])) : encode((given as Values)[property])
+    const valueOf = ({ property, encode, isEach }: Argument) => {
+      if (!isEach) return encode((given as Values)[property])
+      return items.map((item) => encode(as === undefined ? item[property] : item))
+    }
     return call(connection, valueOf, options)
   }
 }

@@ -263,6 +263,7 @@ type Made =
 
 /** Creates all payouts that arrived together in one statement, which decides which of them are covered. */
 export const createPayouts = sqlFunctionOfMany('create_payouts', {
+  as: 'payout_item',
   each: {
     ...paymentOutTypes,
     scheduledAt: 'timestamptz?',

@@ -6,9 +6,10 @@
 -- locks were taken: a halt that came while a payout waited for the locks counts. `ids` has the ids of the
 -- `made` payouts; `asking` those that wait for approval.
 CREATE OR REPLACE FUNCTION judge_payouts(
-  merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], amounts bigint[],
-  refs text[], scheduled_ats timestamptz[], identities uuid[], client_addresses text[],
-  OUT outcomes text[], OUT ids bigint[], OUT asking bigint[]
+  items payout_item[],
+  OUT outcomes text[],
+  OUT ids bigint[],
+  OUT asking bigint[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
   item record;
@@ -16,21 +17,19 @@ DECLARE
   -- The available amount of the merchant that is left for its next payouts.
   remaining bigint;
 BEGIN
-  ids := array_fill(NULL::bigint, ARRAY[cardinality(merchant_ids)]);
+  ids := array_fill(NULL::bigint, ARRAY[cardinality(items)]);
   asking := '{}';
   FOR item IN
-    SELECT i.merchant_id, i.amount, i.ordinal, i.scheduled_at IS NOT NULL AS is_scheduled, balance.available,
+    SELECT i.merchant_id, i.amount, i.ordinality AS ordinal, i.scheduled_at IS NOT NULL AS is_scheduled,
+      balance.available,
       account.id IS NOT NULL AS allowed,
       account.payouts_require_approval AND i.amount >= account.approval_threshold AS asks,
       old.found OR elsewhere.found AS found,
-      first_value(i.ordinal) OVER (
-        PARTITION BY i.merchant_id, i.reference, account.id IS NULL ORDER BY i.ordinal) AS first_ordinal,
+      first_value(i.ordinality) OVER (
+        PARTITION BY i.merchant_id, i.reference, account.id IS NULL ORDER BY i.ordinality) AS first_ordinal,
       EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) AS halted
-    FROM unnest(merchant_ids, api_key_ids, api_key_versions, providers, amounts, refs, scheduled_ats,
-      identities, client_addresses)
-      WITH ORDINALITY AS i (merchant_id, api_key_id, api_key_version, provider, amount, reference,
-        scheduled_at, identity, address, ordinal)
-    LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.address)
+    FROM unnest(items) WITH ORDINALITY AS i
+    LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.client_address)
       AS account ON true
     LEFT JOIN LATERAL (
       -- Because of BETWEEN, only the unique index on (reference, merchant_id) can answer this, even if the
@@ -47,7 +46,7 @@ BEGIN
     LEFT JOIN LATERAL (
       SELECT b.available FROM merchant_balance b WHERE b.merchant_id = i.merchant_id LIMIT 1
     ) AS balance ON true
-    ORDER BY i.merchant_id, i.ordinal
+    ORDER BY i.merchant_id, i.ordinality
   LOOP
     IF merchant IS DISTINCT FROM item.merchant_id THEN
       merchant := item.merchant_id;

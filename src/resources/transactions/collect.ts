@@ -128,6 +128,7 @@ type Made = ({ outcome: 'made' } & MadeCollection) | { outcome: 'duplicate' } | 
  * `duplicate`.
  */
 export const collectMany = sqlFunctionOfMany('collect_many', {
+  as: 'collection_item',
   each: paymentTypes,
   takes: { lifetimeMs: 'bigint', fenceMs: 'bigint', firstCheckMs: 'bigint', waits: 'boolean' },
   gives: { outcome: sqlType<Made['outcome']>('text'), ...madeTypes },

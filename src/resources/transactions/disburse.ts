@@ -217,6 +217,7 @@ type Made =
 
 /** Records all deposits that arrived together in one statement, which decides which of them are covered. */
 export const depositMany = sqlFunctionOfMany('deposit_many', {
+  as: 'deposit_item',
   each: { ...paymentOutTypes, refundOfId: 'bigint?' },
   takes: { fenceMs: 'bigint', firstCheckMs: 'bigint', approvalMs: 'bigint', waits: 'boolean' },
   gives: { outcome: sqlType<Made['outcome']>('text'), ...madeTypes },

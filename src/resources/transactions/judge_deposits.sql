@@ -6,9 +6,12 @@
 -- the operator before a restore, and `waiting` wait for approval. A second refund of a collection in one call
 -- is judged `again`.
 CREATE OR REPLACE FUNCTION judge_deposits(
-  merchant_ids int[], api_key_ids int[], api_key_versions int[], providers provider[], amounts bigint[],
-  refs text[], refund_of_ids bigint[], identities uuid[], client_addresses text[],
-  OUT outcomes text[], OUT ids bigint[], OUT orphans bigint[], OUT waiting bigint[], OUT at timestamptz
+  items deposit_item[],
+  OUT outcomes text[],
+  OUT ids bigint[],
+  OUT orphans bigint[],
+  OUT waiting bigint[],
+  OUT at timestamptz
 ) LANGUAGE plpgsql AS $$
 DECLARE
   item record;
@@ -17,22 +20,19 @@ DECLARE
   remaining bigint;
   refunded bigint[];
 BEGIN
-  ids := array_fill(NULL::bigint, ARRAY[cardinality(merchant_ids)]);
+  ids := array_fill(NULL::bigint, ARRAY[cardinality(items)]);
   orphans := '{}';
   waiting := '{}';
   FOR item IN
-    SELECT i.merchant_id, i.amount, i.refund_of_id, i.ordinal, account.id AS account_id, old.found,
+    SELECT i.merchant_id, i.amount, i.refund_of_id, i.ordinality AS ordinal, account.id AS account_id, old.found,
       CASE WHEN account.payouts_require_approval AND account.approvals_cover_deposits
         THEN account.approval_threshold END AS threshold,
       original.remaining AS refundable, balance.available, orphan.provider IS NOT NULL AS is_orphan,
       orphan.provider <> i.provider AS is_elsewhere,
       (SELECT service_now() + (clock_timestamp() - now())) AS now,
       EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) AS halted
-    FROM unnest(merchant_ids, api_key_ids, api_key_versions, providers, amounts, refs, refund_of_ids,
-      identities, client_addresses)
-      WITH ORDINALITY AS i (merchant_id, api_key_id, api_key_version, provider, amount, reference,
-        refund_of_id, identity, address, ordinal)
-    LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.address)
+    FROM unnest(items) WITH ORDINALITY AS i
+    LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.client_address)
       AS account ON true
     LEFT JOIN LATERAL (
       -- Because of BETWEEN, only the unique index on (reference, merchant_id) can answer this, even if the
@@ -61,7 +61,7 @@ BEGIN
       SELECT o.provider FROM operator_orphan o WHERE o.correlation_id = i.identity
         ORDER BY o.provider <> i.provider LIMIT 1
     ) AS orphan ON true
-    ORDER BY i.merchant_id, i.ordinal
+    ORDER BY i.merchant_id, i.ordinality
   LOOP
     at := item.now::timestamptz(3);
     IF merchant IS DISTINCT FROM item.merchant_id THEN

@@ -3,10 +3,17 @@
 -- reference at this moment, the first insert gets it. `recorded` is true where a deposit was written; the
 -- positions in the results are those of the arguments.
 CREATE OR REPLACE FUNCTION record_deposits(
-  ids bigint[], merchant_ids int[], providers provider[], phones text[], amounts bigint[], refs text[],
-  requests jsonb[], refund_of_ids bigint[], identities uuid[], recordings audit_recording[],
-  orphans bigint[], waiting bigint[], at timestamptz, fence_ms bigint, first_check_ms bigint,
-  approval_ms bigint, OUT recorded boolean[], OUT request_ids bigint[], OUT correlation_ids uuid[]
+  items deposit_item[],
+  ids bigint[],
+  orphans bigint[],
+  waiting bigint[],
+  at timestamptz,
+  fence_ms bigint,
+  first_check_ms bigint,
+  approval_ms bigint,
+  OUT recorded boolean[],
+  OUT request_ids bigint[],
+  OUT correlation_ids uuid[]
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -21,8 +28,7 @@ BEGIN
       SELECT i.id, i.merchant_id, 'deposit', i.provider, i.phone, i.amount,
         CASE WHEN i.id = ANY (waiting) THEN 'pending' ELSE 'processing' END::transaction_status, i.reference,
         i.request, i.refund_of_id, at, coalesce(i.identity, gen_random_uuid())
-      FROM unnest(ids, merchant_ids, providers, phones, amounts, refs, requests, refund_of_ids, identities)
-        AS i (id, merchant_id, provider, phone, amount, reference, request, refund_of_id, identity)
+      FROM unnest(ids, items) AS i (id)
       WHERE i.id IS NOT NULL ORDER BY i.merchant_id, i.reference, i.id
       ON CONFLICT (reference, merchant_id) DO NOTHING
       RETURNING id, merchant_id, payment_method, customer_phone, amount, status, reference, refund_of_id,
@@ -37,7 +43,7 @@ BEGIN
       SELECT made.id, made.merchant_id, deposit_digest(self), at + approval_ms * interval '1 millisecond',
         m.approvals_required, r.actor, nullif(acting_member(made.merchant_id, r.actor), 0)
       FROM made JOIN merchant m ON m.id = made.merchant_id
-      CROSS JOIN LATERAL (SELECT (recordings[array_position(ids, made.id)]).actor) AS r
+      CROSS JOIN LATERAL (SELECT (items[array_position(ids, made.id)].recording).actor) AS r
       WHERE made.status = 'pending'
         ORDER BY made.merchant_id, made.id
     ), asked AS (
@@ -53,12 +59,11 @@ BEGIN
     ), entry AS (
       INSERT INTO audit_entry (merchant_id, actor, address, request_id, channel, operation, is_payment,
         target, after)
-      SELECT r.merchant_id, r.actor, r.address, r.request_id, r.channel, r.operation, true,
-        'transaction:' || made.id, jsonb_build_object('amount', made.amount, 'reference', made.reference)
-      FROM unnest(recordings, ids) WITH ORDINALITY
-        AS r (merchant_id, actor, address, request_id, channel, operation, made_id, ordinal)
-      JOIN made ON made.id = r.made_id
-      ORDER BY r.ordinal
+      SELECT (i.recording).*, true, 'transaction:' || made.id,
+        jsonb_build_object('amount', made.amount, 'reference', made.reference)
+      FROM unnest(ids, items) WITH ORDINALITY AS i (id)
+      JOIN made ON made.id = i.id
+      ORDER BY i.ordinality
       RETURNING merchant_id, id
     ), unchained AS (
       INSERT INTO audit_unchained (merchant_id, entry_id) SELECT merchant_id, id FROM entry
