@@ -2,8 +2,14 @@
 -- ones (`audit_unchained`). The caller holds the lock of the chains (`locks.auditChain`).
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION chain_audit_log(
-  merchants int[], ids bigint[], positions bigint[], hashes bytea[],
-  head_merchants int[], head_positions bigint[], head_hashes bytea[], proofs bytea[]
+  merchants int[],
+  ids bigint[],
+  positions bigint[],
+  hashes bytea[],
+  head_merchants int[],
+  head_positions bigint[],
+  head_hashes bytea[],
+  proofs bytea[]
 ) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
   DELETE FROM audit_unchained u USING unnest(merchants, ids) AS s(merchant_id, entry_id)

@@ -2,8 +2,11 @@
 -- identifier (changes with another cluster), its timeline (changes with point-in-time recovery or promotion),
 -- and the database's oid (changes when the database is created anew or copied).
 -- Granted to payments_service.
-CREATE OR REPLACE FUNCTION database_identity(OUT system_identifier text, OUT timeline int,
-  OUT database_oid text)
+CREATE OR REPLACE FUNCTION database_identity(
+  OUT system_identifier text,
+  OUT timeline int,
+  OUT database_oid text
+)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
   SELECT c.system_identifier::text INTO system_identifier FROM pg_control_system() c;

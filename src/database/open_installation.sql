@@ -3,8 +3,13 @@
 -- its own identity now.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION open_installation(
-  OUT id uuid, OUT epoch int, OUT system_identifier text, OUT timeline int, OUT database_oid text,
-  OUT restored_at timestamptz, OUT moved text
+  OUT id uuid,
+  OUT epoch int,
+  OUT system_identifier text,
+  OUT timeline int,
+  OUT database_oid text,
+  OUT restored_at timestamptz,
+  OUT moved text
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
   here record;

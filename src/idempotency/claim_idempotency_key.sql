@@ -3,8 +3,13 @@
 -- runs it), `answered`, or `reused` (the key was used for another request). An expired key counts as new.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION claim_idempotency_key(
-  merchant int, named_operation text, given_key text, given_digest bytea, new_operation_id bytea,
-    lease_ms int, lifetime_ms bigint
+  merchant int,
+  named_operation text,
+  given_key text,
+  given_digest bytea,
+  new_operation_id bytea,
+  lease_ms int,
+  lifetime_ms bigint
 ) RETURNS TABLE (outcome text, operation_id bytea, claim int, since timestamptz, answer bytea)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

@@ -2,7 +2,12 @@
 -- had never been used; or, with neither, lets the next request with the key resume the operation.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION end_idempotency_claim(
-  merchant int, named_operation text, given_key text, claimed int, given_answer bytea, give_back boolean
+  merchant int,
+  named_operation text,
+  given_key text,
+  claimed int,
+  given_answer bytea,
+  give_back boolean
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
   IF give_back THEN

@@ -2,7 +2,10 @@
 -- account is active, and its whitelist allows the address; else no row. The planner inlines the function into
 -- the calling statement.
 CREATE OR REPLACE FUNCTION account_of_caller(
-  merchant int, credential int, credential_version int, address text
+  merchant int,
+  credential int,
+  credential_version int,
+  address text
 ) RETURNS SETOF merchant LANGUAGE sql STABLE AS $$
   SELECT m.* FROM credential k JOIN merchant m ON m.id = k.merchant_id AND m.status = 'active'
   WHERE k.id = credential AND k.merchant_id = merchant AND k.version = credential_version

@@ -2,8 +2,18 @@
 -- then. Returns no row where there is no such merchant.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION create_api_key(
-  merchant int, label text, granted text[], public_half text, hash bytea, pepper int, until timestamptz,
-  payment_max bigint, day_max bigint, methods provider[], networks text[], issued_to int
+  merchant int,
+  label text,
+  granted text[],
+  public_half text,
+  hash bytea,
+  pepper int,
+  until timestamptz,
+  payment_max bigint,
+  day_max bigint,
+  methods provider[],
+  networks text[],
+  issued_to int
 ) RETURNS TABLE (id int, is_new boolean)
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH made AS (

@@ -1,7 +1,11 @@
 -- Whether a credential may still act. It takes the lock for which a statement that ends access waits. An
 -- empty `address` is not checked.
-CREATE OR REPLACE FUNCTION may_act(merchant int, credential int, credential_version int, address text
-  DEFAULT '')
+CREATE OR REPLACE FUNCTION may_act(
+  merchant int,
+  credential int,
+  credential_version int,
+  address text DEFAULT ''
+)
 RETURNS boolean LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(72707373, merchant);

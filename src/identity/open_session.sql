@@ -2,7 +2,12 @@
 -- event. @returns the session's id
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION open_session(
-  merchant int, member int, email text, address text, hours int, most int
+  merchant int,
+  member int,
+  email text,
+  address text,
+  hours int,
+  most int
 ) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
   opened int;

@@ -2,8 +2,12 @@
 -- where an API key calls, or the account refuses the call. A statement that ends the session or changes the
 -- role either commits before this function runs, or waits until the caller's transaction has ended
 -- (`end_access`).
-CREATE OR REPLACE FUNCTION person_of(merchant int, credential int, credential_version int, address text
-  DEFAULT '')
+CREATE OR REPLACE FUNCTION person_of(
+  merchant int,
+  credential int,
+  credential_version int,
+  address text DEFAULT ''
+)
 RETURNS TABLE (member_id int, role member_role) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,
   pg_temp AS $$
 BEGIN

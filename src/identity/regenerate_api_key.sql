@@ -2,7 +2,12 @@
 -- public half. Returns no row where the merchant has no such key, or it was revoked.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION regenerate_api_key(
-  merchant int, api_key_id int, public_half text, hash bytea, pepper int, issued_to int
+  merchant int,
+  api_key_id int,
+  public_half text,
+  hash bytea,
+  pepper int,
+  issued_to int
 ) RETURNS TABLE (id int, is_new boolean)
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH made AS (

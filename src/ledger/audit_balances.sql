@@ -1,8 +1,11 @@
 -- Proves every balance, and the positions of the events of every merchant: they must agree with the values
 -- kept up to the proven point (`audit_point`, `audit_proven`) plus the rows written after it; if `anew`, with
 -- the sums of all rows. A gap in the positions that a restore made is allowed; any other gap is a problem.
-CREATE OR REPLACE FUNCTION audit_balances(anew boolean) RETURNS TABLE (invariant text, merchant_id int,
-  problem text)
+CREATE OR REPLACE FUNCTION audit_balances(anew boolean) RETURNS TABLE (
+  invariant text,
+  merchant_id int,
+  problem text
+)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
 SET plan_cache_mode = force_custom_plan SET jit = off SET work_mem = '64MB' SET enable_seqscan = on AS $$
 #variable_conflict use_column

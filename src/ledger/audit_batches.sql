@@ -1,6 +1,9 @@
 -- Proves the payments of batches, and their reservations, counts, events, requests and approvals.
-CREATE OR REPLACE FUNCTION audit_batches(ids int[]) RETURNS TABLE (invariant text, merchant_id int,
-  problem text)
+CREATE OR REPLACE FUNCTION audit_batches(ids int[]) RETURNS TABLE (
+  invariant text,
+  merchant_id int,
+  problem text
+)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
 SET plan_cache_mode = force_custom_plan SET jit = off SET work_mem = '64MB' SET enable_seqscan = off AS $$
 #variable_conflict use_column

@@ -2,8 +2,11 @@
 -- (`audit_point`); if `whole`, all rows. Use `whole` only for small test databases. In a running service,
 -- `prove_slice` checks the old rows part by part, and `audit_recent` the new ones.
 -- Granted to payments_service.
-CREATE OR REPLACE FUNCTION audit_ledger(whole boolean) RETURNS TABLE (invariant text, merchant_id int,
-  problem text)
+CREATE OR REPLACE FUNCTION audit_ledger(whole boolean) RETURNS TABLE (
+  invariant text,
+  merchant_id int,
+  problem text
+)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE

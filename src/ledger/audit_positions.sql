@@ -2,8 +2,13 @@
 -- after one position of a merchant, goes on with the next merchants, and reads only the index of the events.
 -- Returns the last merchant (null at the end) and position that it read, and the problems.
 CREATE OR REPLACE FUNCTION audit_positions(
-  from_merchant int, from_position bigint, most int,
-  OUT to_merchant int, OUT to_position bigint, OUT merchants int[], OUT problems text[]
+  from_merchant int,
+  from_position bigint,
+  most int,
+  OUT to_merchant int,
+  OUT to_position bigint,
+  OUT merchants int[],
+  OUT problems text[]
 ) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp
 SET plan_cache_mode = force_custom_plan SET jit = off SET enable_seqscan = off AS $$
 #variable_conflict use_column

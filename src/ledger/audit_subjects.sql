@@ -1,7 +1,11 @@
 -- Proves these payments, batches and links with all their rows: money, events, requests, approvals, counts
 -- and identities. Reports an id that does not exist, although an entry or an event names it.
-CREATE OR REPLACE FUNCTION audit_subjects(transaction_ids bigint[], payout_ids bigint[], batch_ids int[],
-  link_ids int[])
+CREATE OR REPLACE FUNCTION audit_subjects(
+  transaction_ids bigint[],
+  payout_ids bigint[],
+  batch_ids int[],
+  link_ids int[]
+)
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN

@@ -2,8 +2,13 @@
 -- raised and lowered `available + reserved`: the newest snapshot before the moment, plus the entries since.
 -- `infinity` stands for the present.
 -- Granted to payments_service and payments_merchant.
-CREATE OR REPLACE FUNCTION balance_before(merchant int, moment timestamptz) RETURNS TABLE (available bigint,
-  reserved bigint, receivable bigint, total_in bigint, total_out bigint)
+CREATE OR REPLACE FUNCTION balance_before(merchant int, moment timestamptz) RETURNS TABLE (
+  available bigint,
+  reserved bigint,
+  receivable bigint,
+  total_in bigint,
+  total_out bigint
+)
 LANGUAGE sql STABLE AS $$
   SELECT (coalesce(s.available, 0) + coalesce(sum(m.available), 0))::bigint,
     (coalesce(s.reserved, 0) + coalesce(sum(m.reserved), 0))::bigint,

@@ -3,8 +3,11 @@
 -- before it never change: the pass sums them slice by slice, and the sums must equal the sums that were kept
 -- when the entries were first proven (`audit_proven`).
 -- Granted to payments_service.
-CREATE OR REPLACE FUNCTION prove_slice(pass int, most int) RETURNS TABLE (invariant text, merchant_id int,
-  problem text)
+CREATE OR REPLACE FUNCTION prove_slice(pass int, most int) RETURNS TABLE (
+  invariant text,
+  merchant_id int,
+  problem text
+)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
 SET plan_cache_mode = force_custom_plan SET jit = off SET enable_seqscan = off AS $$
 #variable_conflict use_column

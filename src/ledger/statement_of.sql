@@ -3,9 +3,17 @@
 -- the closing is the running balance.
 -- Granted to payments_service and payments_merchant.
 CREATE OR REPLACE FUNCTION statement_of(merchant int, since timestamptz, upto timestamptz) RETURNS TABLE (
-  ends_at timestamptz, opening_available bigint, opening_reserved bigint, opening_receivable bigint,
-  closing_available bigint, closing_reserved bigint, closing_receivable bigint, total_in bigint,
-  total_out bigint, is_running boolean)
+  ends_at timestamptz,
+  opening_available bigint,
+  opening_reserved bigint,
+  opening_receivable bigint,
+  closing_available bigint,
+  closing_reserved bigint,
+  closing_receivable bigint,
+  total_in bigint,
+  total_out bigint,
+  is_running boolean
+)
 LANGUAGE sql STABLE AS $$
   SELECT coalesce(upto, service_now()), o.available, o.reserved, o.receivable,
     c.available, c.reserved, c.receivable, c.total_in - o.total_in, c.total_out - o.total_out,

@@ -4,7 +4,11 @@
 -- that time out of the age of the proof; `halted` and `lifted` say what this call changed.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION watch_proof_age(
-  halt_after_ms bigint, up_ms bigint, OUT unproven_ms bigint, OUT halted boolean, OUT lifted boolean
+  halt_after_ms bigint,
+  up_ms bigint,
+  OUT unproven_ms bigint,
+  OUT halted boolean,
+  OUT lifted boolean
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

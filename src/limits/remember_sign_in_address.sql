@@ -2,7 +2,9 @@
 -- account are deleted.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION remember_sign_in_address(
-  given_account text, given_address text, alone boolean
+  given_account text,
+  given_address text,
+  alone boolean
 ) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   DELETE FROM sign_in_address WHERE alone AND account = given_account AND address <> given_address;

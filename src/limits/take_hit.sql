@@ -4,7 +4,9 @@
 -- the name is locked.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION take_hit(
-  counted text, most int, window_ms int
+  counted text,
+  most int,
+  window_ms int
 ) RETURNS TABLE (allowed boolean, taken int, reset_ms bigint)
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   INSERT INTO rate_limit AS kept (name, hits)

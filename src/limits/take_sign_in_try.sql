@@ -5,8 +5,14 @@
 -- time of the next try, of `account` the end of its window.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION take_sign_in_try(
-  account text, here text, block text, longest_ms int, forget_ms int, address_free int, account_most int,
-    window_ms int
+  account text,
+  here text,
+  block text,
+  longest_ms int,
+  forget_ms int,
+  address_free int,
+  account_most int,
+  window_ms int
 ) RETURNS TABLE (is_known boolean, failures_here int, failures_everywhere int, wait_ms int)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE

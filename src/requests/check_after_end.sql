@@ -3,7 +3,11 @@
 -- about again because an operator may take money back, and some operators report that only when they are
 -- asked. The planner inlines this function into the calling statement.
 CREATE OR REPLACE FUNCTION check_after_end(
-  is_paid boolean, due timestamptz, claimed text, at timestamptz, watch_ms bigint
+  is_paid boolean,
+  due timestamptz,
+  claimed text,
+  at timestamptz,
+  watch_ms bigint
 ) RETURNS timestamptz
   LANGUAGE sql VOLATILE AS $$
   SELECT CASE

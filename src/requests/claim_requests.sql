@@ -5,14 +5,37 @@
 -- is due again after `fence_ms`.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION claim_requests(
-  only_provider provider, only_transaction bigint, take int, pause_ms bigint, fence_ms bigint
+  only_provider provider,
+  only_transaction bigint,
+  take int,
+  pause_ms bigint,
+  fence_ms bigint
 ) RETURNS TABLE (
-  id bigint, merchant_id int, subject text, subject_id bigint, provider provider, kind operator_request_kind,
-  amount bigint, phone text, handle jsonb, state operator_request_state, attempt smallint,
-  claimed_at timestamptz, check_count int, age_ms double precision, left_ms double precision,
-  since_over_ms double precision, since_settled_ms double precision, since_sent_ms double precision,
-  request jsonb, status text, claimed text, since_notified_ms double precision, rejected_reason text,
-  cancel_requested boolean, is_approved boolean
+  id bigint,
+  merchant_id int,
+  subject text,
+  subject_id bigint,
+  provider provider,
+  kind operator_request_kind,
+  amount bigint,
+  phone text,
+  handle jsonb,
+  state operator_request_state,
+  attempt smallint,
+  claimed_at timestamptz,
+  check_count int,
+  age_ms double precision,
+  left_ms double precision,
+  since_over_ms double precision,
+  since_settled_ms double precision,
+  since_sent_ms double precision,
+  request jsonb,
+  status text,
+  claimed text,
+  since_notified_ms double precision,
+  rejected_reason text,
+  cancel_requested boolean,
+  is_approved boolean
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$

@@ -10,8 +10,13 @@
 -- caller has the right, or if no caller may send now.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION claim_send(
-  of_request bigint, known_attempt int, known_at timestamptz, gives_up boolean, fence_ms bigint,
-  call_ms bigint, batch_max int
+  of_request bigint,
+  known_attempt int,
+  known_at timestamptz,
+  gives_up boolean,
+  fence_ms bigint,
+  call_ms bigint,
+  batch_max int
 ) RETURNS smallint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column

@@ -1,8 +1,16 @@
 -- Stores the HTTP exchanges that requests to operators caused.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION keep_exchanges(
-  merchant_ids int[], request_ids bigint[], operations text[], methods text[], paths text[],
-  statuses smallint[], request_bodies text[], response_bodies text[], errors text[], duration_ms int[],
+  merchant_ids int[],
+  request_ids bigint[],
+  operations text[],
+  methods text[],
+  paths text[],
+  statuses smallint[],
+  request_bodies text[],
+  response_bodies text[],
+  errors text[],
+  duration_ms int[],
   ats timestamptz[]
 ) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -9,15 +9,44 @@
 -- callbacks.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION record_callbacks(
-  providers provider[], dedupe_keys text[], bodies text[], named_ids bigint[], named_correlations uuid[],
-  outcomes text[], has_slots boolean[], pause_ms bigint, fence_ms bigint, waits boolean
+  providers provider[],
+  dedupe_keys text[],
+  bodies text[],
+  named_ids bigint[],
+  named_correlations uuid[],
+  outcomes text[],
+  has_slots boolean[],
+  pause_ms bigint,
+  fence_ms bigint,
+  waits boolean
 ) RETURNS TABLE (
-  is_recorded boolean, is_new boolean, request_id bigint, id bigint, merchant_id int, subject text,
-  subject_id bigint, provider provider, kind operator_request_kind, amount bigint, phone text, handle jsonb,
-  state operator_request_state, attempt smallint, claimed_at timestamptz, check_count int,
-  age_ms double precision, left_ms double precision, since_over_ms double precision,
-  since_settled_ms double precision, since_sent_ms double precision, request jsonb, status text,
-  claimed text, since_notified_ms double precision, rejected_reason text, cancel_requested boolean,
+  is_recorded boolean,
+  is_new boolean,
+  request_id bigint,
+  id bigint,
+  merchant_id int,
+  subject text,
+  subject_id bigint,
+  provider provider,
+  kind operator_request_kind,
+  amount bigint,
+  phone text,
+  handle jsonb,
+  state operator_request_state,
+  attempt smallint,
+  claimed_at timestamptz,
+  check_count int,
+  age_ms double precision,
+  left_ms double precision,
+  since_over_ms double precision,
+  since_settled_ms double precision,
+  since_sent_ms double precision,
+  request jsonb,
+  status text,
+  claimed text,
+  since_notified_ms double precision,
+  rejected_reason text,
+  cancel_requested boolean,
   is_approved boolean
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp

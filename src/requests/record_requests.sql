@@ -6,8 +6,14 @@
 -- Returns the ids that were not skipped.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION record_requests(
-  ids bigint[], attempts smallint[], states operator_request_state[], handles jsonb[], next_check_ms bigint[],
-  payment_urls text[], late_ms bigint, waits boolean
+  ids bigint[],
+  attempts smallint[],
+  states operator_request_state[],
+  handles jsonb[],
+  next_check_ms bigint[],
+  payment_urls text[],
+  late_ms bigint,
+  waits boolean
 ) RETURNS bigint[]
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$

@@ -49,6 +49,19 @@ describe('our functions', () => {
     expect(globSync('src/**/*.sql').filter(isLong)).toEqual([])
   })
 
+  test('a list of arguments or columns that is longer than a line has one line for each', () => {
+    const lists = globSync('src/**/*.sql').flatMap((path) => [
+      ...readFileSync(path, 'utf8').matchAll(
+        /^(?:CREATE OR REPLACE FUNCTION \w+|.*RETURNS TABLE )\(\n?(?:[^)]*\n)+/gm,
+      ),
+    ])
+    expect(lists.length).toBeGreaterThan(50)
+    const dense = lists
+      .flatMap(([list]) => list.trimEnd().split('\n').slice(1))
+      .filter((line) => /,./.test(line))
+    expect(dense).toEqual([])
+  })
+
   test('migrations hold tables and data only', () => {
     for (const path of globSync('prisma/migrations/*/migration.sql'))
       expect(readFileSync(path, 'utf8')).not.toMatch(/CREATE (OR REPLACE )?(FUNCTION|PROCEDURE|TRIGGER)/)

@@ -8,6 +8,7 @@ import {
   sqlFunction,
   sqlFunctionOfMany,
   sqlType,
+  type TypedSql,
 } from '../../src/database/sql-function.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
@@ -189,6 +190,34 @@ describe('a call', () => {
       { someNumber: 2n, ifOdd: null },
       { someNumber: 3n, ifOdd: 'odd' },
     ])
+  })
+
+  test('takes items as one array of a composite type, whatever their fields hold', async () => {
+    await db.owner.query(`CREATE TYPE said AS (word text, times int);
+      CREATE TYPE saying AS (said said, note jsonb, at timestamptz, amount bigint)`)
+    onTestFinished(async () => void (await db.owner.query('DROP TYPE saying, said')))
+    await define(`sayings(items saying[], before text) RETURNS TABLE (told jsonb) LANGUAGE sql AS $$
+      SELECT jsonb_build_array(before, (i.said).word, (i.said).times, i.note, i.at, i.amount)
+      FROM unnest(items) WITH ORDINALITY AS i ORDER BY i.ordinality $$`)
+    type Said = { word: string | null; times: number }
+    const said: TypedSql<Said | null> = compositeType<Said>('said', { word: 'text?', times: 'int' })
+    const sayings = sqlFunctionOfMany('sayings', {
+      as: 'saying',
+      each: { said, note: 'jsonb', at: 'timestamptz', amount: 'bigint?' },
+      takes: { before: 'text' },
+      gives: { told: sqlType<unknown[]>('jsonb') },
+    })
+    const words = ['', 'a "b", \\c)', '{(NULL)}', "'; -- é", 'NULL', '\n\t', null]
+    const at = new Date('2026-01-02T03:04:05.678Z')
+    const items = words.map((word, times) => ({ said: { word, times }, note: { word }, at, amount: 5n }))
+    const rows = await sayings(db.owner, [...items, { said: null, note: null, at, amount: null }], {
+      before: '-',
+    })
+    expect(rows.map(({ told }) => told)).toEqual([
+      ...words.map((word, times) => ['-', word, times, { word }, '2026-01-02T03:04:05.678+00:00', 5]),
+      ['-', null, null, null, '2026-01-02T03:04:05.678+00:00', null],
+    ])
+    expect(await sayings(db.owner, [], { before: '-' })).toEqual([])
   })
 
   test('serves many items, with the arguments that all of them share', async () => {

@@ -38,3 +38,17 @@ test('a function with a known name and another signature is found', async () => 
   const changed = 'begin_payouts(take bigint) SETOF record'
   expect(changedSignatures(signatures, [...signatures, changed, 'fresh(n integer) void'])).toEqual([changed])
 })
+
+test('a type with another field is found', async () => {
+  const other = await createTestDatabase()
+  try {
+    const before = await withClient(other.owner, readSignatures)
+    await other.owner.query('ALTER TYPE collection_item ADD ATTRIBUTE note text')
+    const after = await withClient(other.owner, readSignatures)
+    expect(changedSignatures(before, after)).toEqual([
+      expect.stringMatching(/^collection_item\(.*note text\)$/),
+    ])
+  } finally {
+    await other.drop()
+  }
+})

@@ -34,21 +34,27 @@ function subjectOf(statement: string): string {
   return /^SELECT (\w+)\(|(?:FROM|INTO|UPDATE) "?(\w+)/.exec(statement)?.slice(1).find(Boolean) ?? statement
 }
 
-/** Reads the signature of each function of the service. */
+/** Reads the signature of each function of the service, and the fields of each type of its arguments. */
 export async function readSignatures(client: pg.ClientBase): Promise<string[]> {
   const { rows } = await client.query<{ signature: string }>(
     `SELECT format('%s(%s) %s', p.proname, pg_get_function_identity_arguments(p.oid),
        pg_get_function_result(p.oid)) AS signature
      FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace
        AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')
-     ORDER BY p.proname COLLATE "C"`,
+     UNION ALL
+     SELECT format('%s(%s)', c.relname,
+       string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum))
+     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'c' GROUP BY c.relname
+     ORDER BY 1`,
   )
   return rows.map(({ signature }) => signature)
 }
 
 /**
- * Returns the functions that have a name from before and another signature. PostgreSQL does not replace a
- * function by one with other names or another result: such a function needs a new name.
+ * Returns the functions and types that have a name from before and another signature. PostgreSQL does not
+ * replace a function by one with other names or another result, and a node of the previous release sends the
+ * fields of a type that it knows: such a function or type needs a new name.
  */
 export function changedSignatures(before: readonly string[], after: readonly string[]): string[] {
   const nameOf = (signature: string) => signature.slice(0, signature.indexOf('('))

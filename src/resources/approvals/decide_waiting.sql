@@ -5,8 +5,16 @@
 -- does not exist gives no row. `shown` is the digest that the member approves; null for a rejection.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION decide_waiting(
-  merchant int, subject text, id bigint, credential int, credential_version int, decided approval_status,
-  shown bytea, why text, recording audit_recording, address text DEFAULT ''
+  merchant int,
+  subject text,
+  id bigint,
+  credential int,
+  credential_version int,
+  decided approval_status,
+  shown bytea,
+  why text,
+  recording audit_recording,
+  address text DEFAULT ''
 ) RETURNS TABLE (outcome text, approval approval_status)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column

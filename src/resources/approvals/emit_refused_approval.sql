@@ -1,7 +1,10 @@
 -- Emits a security alert: a member who joined the team or got a higher role less than 24 hours ago tried to
 -- approve an item.
 CREATE OR REPLACE FUNCTION emit_refused_approval(
-  item approvable, member_id int, subject text, at timestamptz
+  item approvable,
+  member_id int,
+  subject text,
+  at timestamptz
 ) RETURNS void LANGUAGE sql AS $$
   SELECT append_events(ARRAY[(item.merchant_id, 'security_alert', jsonb_strip_nulls(jsonb_build_object(
     'kind', 'approval_refused', 'message',

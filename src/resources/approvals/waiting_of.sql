@@ -3,7 +3,12 @@
 -- item is still as when its digest was made, so that members approve what they saw. It is also false for a
 -- refund of a collection that is no longer paid, and for a change of settings that were changed since.
 CREATE OR REPLACE FUNCTION waiting_of(
-  subject text, merchant int, id bigint, OUT item approvable, OUT data jsonb, OUT is_same boolean
+  subject text,
+  merchant int,
+  id bigint,
+  OUT item approvable,
+  OUT data jsonb,
+  OUT is_same boolean
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE

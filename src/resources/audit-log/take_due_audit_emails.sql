@@ -4,7 +4,13 @@
 -- @returns the head of each log, and the receivers of the e-mail
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION take_due_audit_emails(most int) RETURNS TABLE (
-  merchant_id int, "position" bigint, hash bytea, proof bytea, is_first boolean, merchant text, locale locale,
+  merchant_id int,
+  "position" bigint,
+  hash bytea,
+  proof bytea,
+  is_first boolean,
+  merchant text,
+  locale locale,
   receivers jsonb
 )
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -1,8 +1,17 @@
 -- Adds recipients to a draft, all or none. No row is returned where the merchant has no such batch.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION add_recipients(
-  merchant int, credential int, credential_version int, adder text, operation_id text, batch int,
-  names text[], accounts text[], amounts bigint[], methods provider[], count_max int,
+  merchant int,
+  credential int,
+  credential_version int,
+  adder text,
+  operation_id text,
+  batch int,
+  names text[],
+  accounts text[],
+  amounts bigint[],
+  methods provider[],
+  count_max int,
   seed uuid DEFAULT gen_random_uuid()
 ) RETURNS TABLE (outcome text, status batch_status, recipient_count int) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = public, pg_temp AS $$

@@ -7,11 +7,26 @@
 -- still stops it.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION begin_recipients(
-  open provider[], rooms int[], busy_batches int[], busy_operators provider[], batch_max int,
-  fence_ms bigint, first_check_ms bigint, own bigint[], call_ms bigint
+  open provider[],
+  rooms int[],
+  busy_batches int[],
+  busy_operators provider[],
+  batch_max int,
+  fence_ms bigint,
+  first_check_ms bigint,
+  own bigint[],
+  call_ms bigint
 ) RETURNS TABLE (
-  recipient_id bigint, batch_id int, merchant_id int, operator provider, request_id bigint,
-  correlation_id uuid, amount bigint, phone text, created_at timestamptz, is_orphan boolean
+  recipient_id bigint,
+  batch_id int,
+  merchant_id int,
+  operator provider,
+  request_id bigint,
+  correlation_id uuid,
+  amount bigint,
+  phone text,
+  created_at timestamptz,
+  is_orphan boolean
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column

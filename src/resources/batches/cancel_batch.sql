@@ -4,9 +4,13 @@
 -- null where the credential is not valid
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION cancel_batch(
-  merchant int, batch int, becomes approval_status DEFAULT NULL, why jsonb DEFAULT '{}', credential int
-    DEFAULT NULL,
-  credential_version int DEFAULT NULL, address text DEFAULT ''
+  merchant int,
+  batch int,
+  becomes approval_status DEFAULT NULL,
+  why jsonb DEFAULT '{}',
+  credential int DEFAULT NULL,
+  credential_version int DEFAULT NULL,
+  address text DEFAULT ''
 ) RETURNS TABLE (moved boolean, was batch_status, status batch_status) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = public, pg_temp AS $$
 #variable_conflict use_column

@@ -1,7 +1,12 @@
 -- Adds ended recipients to the counts of batches that the caller has locked. The last recipient ends its
 -- batch. Each batch gets one event.
-CREATE OR REPLACE FUNCTION count_ended(batch_ids int[], succeeded int[], failed int[], paid bigint[],
-  at timestamptz) RETURNS void
+CREATE OR REPLACE FUNCTION count_ended(
+  batch_ids int[],
+  succeeded int[],
+  failed int[],
+  paid bigint[],
+  at timestamptz
+) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE

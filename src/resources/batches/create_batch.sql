@@ -4,9 +4,18 @@
 -- are retried by a retry of that retry.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION create_batch(
-  merchant int, credential int, credential_version int, maker text, operation_id text, title text,
-  method provider, names text[], accounts text[], amounts bigint[], methods provider[], retried int
-    DEFAULT NULL,
+  merchant int,
+  credential int,
+  credential_version int,
+  maker text,
+  operation_id text,
+  title text,
+  method provider,
+  names text[],
+  accounts text[],
+  amounts bigint[],
+  methods provider[],
+  retried int DEFAULT NULL,
   seed uuid DEFAULT gen_random_uuid()
 ) RETURNS TABLE (outcome text, batch_id int) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,
   pg_temp AS $$

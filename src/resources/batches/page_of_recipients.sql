@@ -2,8 +2,19 @@
 -- Because sorting and bitmap scans are off, the planner reads the index on (batch_id, id) in its order.
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION page_of_recipients(
-  merchant int, batch int, statuses recipient_status[], methods provider[], account text, name text,
-  amount_min bigint, amount_max bigint, above bigint, below bigint, back boolean, take int, skip int
+  merchant int,
+  batch int,
+  statuses recipient_status[],
+  methods provider[],
+  account text,
+  name text,
+  amount_min bigint,
+  amount_max bigint,
+  above bigint,
+  below bigint,
+  back boolean,
+  take int,
+  skip int
 ) RETURNS SETOF batch_recipient LANGUAGE plpgsql STABLE SET search_path = public, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_bitmapscan = off SET enable_sort = off AS $$
 BEGIN

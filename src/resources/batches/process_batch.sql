@@ -3,9 +3,18 @@
 -- no limit.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION process_batch(
-  merchant int, credential int, credential_version int, asker text, batch int, approval_ms bigint,
-  connected provider[], payment_max bigint, operators provider[], token uuid, day_max bigint, address text
-    DEFAULT ''
+  merchant int,
+  credential int,
+  credential_version int,
+  asker text,
+  batch int,
+  approval_ms bigint,
+  connected provider[],
+  payment_max bigint,
+  operators provider[],
+  token uuid,
+  day_max bigint,
+  address text DEFAULT ''
 ) RETURNS TABLE (outcome text, status batch_status) LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = public, pg_temp AS $$
 #variable_conflict use_column

@@ -1,7 +1,14 @@
 -- Returns true if a recipient matches a filter. A null argument matches every recipient.
 -- Granted to payments_merchant.
-CREATE OR REPLACE FUNCTION recipient_matches(batch_recipient, recipient_status[], provider[], account text,
-  name text, amount_min bigint, amount_max bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION recipient_matches(
+  batch_recipient,
+  recipient_status[],
+  provider[],
+  account text,
+  name text,
+  amount_min bigint,
+  amount_max bigint
+) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT ($2 IS NULL OR $1.status = ANY ($2)) AND ($3 IS NULL OR $1.payment_method = ANY ($3))
     AND ($4 IS NULL OR $1.account = $4)

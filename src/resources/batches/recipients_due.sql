@@ -2,7 +2,11 @@
 -- Merchants take turns, and so do the batches of one merchant. A batch gets no more than its free slots:
 -- `batch_max` less its running calls. PostgreSQL inlines this function into the calling statement.
 CREATE OR REPLACE FUNCTION recipients_due(
-  open provider[], rooms int[], busy_batches int[], busy_operators provider[], batch_max int
+  open provider[],
+  rooms int[],
+  busy_batches int[],
+  busy_operators provider[],
+  batch_max int
 ) RETURNS TABLE (id bigint, batch_id int, merchant_id int, operator provider, room int, ordinal bigint)
 LANGUAGE sql STABLE AS $$
   SELECT turn.id, turn.batch_id, turn.merchant_id, turn.operator, turn.room, row_number() OVER (

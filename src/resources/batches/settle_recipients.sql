@@ -1,9 +1,16 @@
 -- Settles recipients by the rules of `settle_payouts`: a recipient that was sent ends only here, and once.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION settle_recipients(
-  recipient_ids bigint[], to_statuses recipient_status[], sources text[], amounts bigint[],
-  operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
-    attempts smallint[]
+  recipient_ids bigint[],
+  to_statuses recipient_status[],
+  sources text[],
+  amounts bigint[],
+  operator_references text[],
+  reasons text[],
+  messages text[],
+  evidences jsonb[],
+  reversal_check_ms bigint[],
+  attempts smallint[]
 ) RETURNS TABLE (ordinal int, moved boolean, status recipient_status) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = public, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column

@@ -1,8 +1,14 @@
 -- Counts the recipients of a batch that match a filter.
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION total_of_recipients(
-  merchant int, batch int, statuses recipient_status[], methods provider[], account text, name text,
-  amount_min bigint, amount_max bigint
+  merchant int,
+  batch int,
+  statuses recipient_status[],
+  methods provider[],
+  account text,
+  name text,
+  amount_min bigint,
+  amount_max bigint
 ) RETURNS int LANGUAGE sql STABLE SET search_path = public, pg_temp AS $$
   SELECT count(*)::int FROM batch_recipient r
   WHERE (r.batch_id, r.id) BETWEEN ($2, 0) AND ($2, 9223372036854775807) AND r.merchant_id = $1

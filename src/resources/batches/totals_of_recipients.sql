@@ -1,8 +1,14 @@
 -- Counts the recipients that match a filter for each of several batches: see total_of_recipients.
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION totals_of_recipients(
-  merchant int, batches int[], states recipient_status[], methods provider[], number text, title text,
-  amount_min bigint, amount_max bigint
+  merchant int,
+  batches int[],
+  states recipient_status[],
+  methods provider[],
+  number text,
+  title text,
+  amount_min bigint,
+  amount_max bigint
 ) RETURNS TABLE (batch_id int, n int) LANGUAGE sql STABLE SET search_path = public, pg_temp AS $$
   SELECT asked.batch, total_of_recipients(merchant, asked.batch, states, methods, number, title, amount_min,
     amount_max)

@@ -1,6 +1,13 @@
 -- Adds recipients in the given order to a draft that the caller has locked. @returns the changed draft
-CREATE OR REPLACE FUNCTION write_recipients(batch int, names text[], accounts text[], amounts bigint[],
-  methods provider[], added_by int, seed uuid DEFAULT gen_random_uuid())
+CREATE OR REPLACE FUNCTION write_recipients(
+  batch int,
+  names text[],
+  accounts text[],
+  amounts bigint[],
+  methods provider[],
+  added_by int,
+  seed uuid DEFAULT gen_random_uuid()
+)
 RETURNS batch LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
   grown batch;

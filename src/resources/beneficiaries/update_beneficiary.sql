@@ -3,8 +3,16 @@
 -- still has these values. @returns null where nothing was changed
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION update_beneficiary(
-  merchant int, beneficiary_id int, called text, given_account text, method payout_method,
-  kind beneficiary_category, active boolean, at timestamptz, account_was text, method_was payout_method
+  merchant int,
+  beneficiary_id int,
+  called text,
+  given_account text,
+  method payout_method,
+  kind beneficiary_category,
+  active boolean,
+  at timestamptz,
+  account_was text,
+  method_was payout_method
 ) RETURNS boolean
 LANGUAGE sql SET search_path = public, pg_temp AS $$
   UPDATE beneficiary SET name = coalesce(called, name), account = coalesce(given_account, account),

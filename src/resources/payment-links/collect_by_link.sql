@@ -3,12 +3,30 @@
 -- the link at this moment and keeps it. If the payer was shown another amount, the outcome is `changed`.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION collect_by_link(
-  link int, operator provider, phone text, shown bigint, reference text, request jsonb, lifetime_ms bigint,
-  fence_ms bigint, first_check_ms bigint, asked_max int[] DEFAULT '{}', asked_ms bigint[] DEFAULT '{}',
-  identity uuid DEFAULT gen_random_uuid(), visitor bytea DEFAULT NULL
+  link int,
+  operator provider,
+  phone text,
+  shown bigint,
+  reference text,
+  request jsonb,
+  lifetime_ms bigint,
+  fence_ms bigint,
+  first_check_ms bigint,
+  asked_max int[] DEFAULT '{}',
+  asked_ms bigint[] DEFAULT '{}',
+  identity uuid DEFAULT gen_random_uuid(),
+  visitor bytea DEFAULT NULL
 ) RETURNS TABLE (
-  outcome text, availability text, merchant_id int, transaction_id bigint, request_id bigint,
-  correlation_id uuid, created_at timestamptz, expires_at timestamptz, free_in_ms bigint, is_orphan boolean
+  outcome text,
+  availability text,
+  merchant_id int,
+  transaction_id bigint,
+  request_id bigint,
+  correlation_id uuid,
+  created_at timestamptz,
+  expires_at timestamptz,
+  free_in_ms bigint,
+  is_orphan boolean
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column

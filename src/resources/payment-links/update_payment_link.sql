@@ -2,9 +2,19 @@
 -- given. @returns false where the merchant has no such link
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION update_payment_link(
-  link int, merchant int, new_title text, active boolean, has_description boolean, new_description text,
-  has_amount boolean, new_amount bigint, has_limit boolean, new_limit int, has_expiry boolean,
-  new_expiry timestamptz, at timestamptz
+  link int,
+  merchant int,
+  new_title text,
+  active boolean,
+  has_description boolean,
+  new_description text,
+  has_amount boolean,
+  new_amount bigint,
+  has_limit boolean,
+  new_limit int,
+  has_expiry boolean,
+  new_expiry timestamptz,
+  at timestamptz
 ) RETURNS boolean LANGUAGE sql SET search_path = public, pg_temp AS $$
   WITH changed AS (
     UPDATE payment_link SET title = coalesce(new_title, title), is_active = coalesce(active, is_active),

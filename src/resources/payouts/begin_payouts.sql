@@ -3,8 +3,15 @@
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION begin_payouts(operator provider, take int, fence_ms bigint, first_check_ms bigint)
 RETURNS TABLE (
-  outcome text, payout_id bigint, request_id bigint, correlation_id uuid, merchant_id int, amount bigint,
-  phone text, request jsonb, created_at timestamptz
+  outcome text,
+  payout_id bigint,
+  request_id bigint,
+  correlation_id uuid,
+  merchant_id int,
+  amount bigint,
+  phone text,
+  request jsonb,
+  created_at timestamptz
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column

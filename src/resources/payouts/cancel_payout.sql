@@ -3,8 +3,12 @@
 -- merchant has no such payout, and `moved` is null where the credential is refused.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION cancel_payout(
-  merchant int, payout bigint, recording audit_recording, credential int DEFAULT NULL,
-  credential_version int DEFAULT NULL, address text DEFAULT ''
+  merchant int,
+  payout bigint,
+  recording audit_recording,
+  credential int DEFAULT NULL,
+  credential_version int DEFAULT NULL,
+  address text DEFAULT ''
 ) RETURNS TABLE (moved boolean, status payout_status)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column

@@ -20,13 +20,18 @@ BEGIN
   ids := array_fill(NULL::bigint, ARRAY[cardinality(items)]);
   asking := '{}';
   FOR item IN
-    SELECT i.merchant_id, i.amount, i.ordinality AS ordinal, i.scheduled_at IS NOT NULL AS is_scheduled,
+    SELECT
+      i.merchant_id,
+      i.amount,
+      i.ordinality AS ordinal,
+      i.scheduled_at IS NOT NULL AS is_scheduled,
       balance.available,
       account.id IS NOT NULL AS allowed,
       account.payouts_require_approval AND i.amount >= account.approval_threshold AS asks,
       old.found OR elsewhere.found AS found,
       first_value(i.ordinality) OVER (
-        PARTITION BY i.merchant_id, i.reference, account.id IS NULL ORDER BY i.ordinality) AS first_ordinal,
+        PARTITION BY i.merchant_id, i.reference, account.id IS NULL ORDER BY i.ordinality
+      ) AS first_ordinal,
       EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) AS halted
     FROM unnest(items) WITH ORDINALITY AS i
     LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.client_address)

@@ -5,8 +5,15 @@
 -- payout, null where it does not exist.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION settle_payouts(
-  payout_ids bigint[], to_statuses payout_status[], sources text[], amounts bigint[],
-  operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
+  payout_ids bigint[],
+  to_statuses payout_status[],
+  sources text[],
+  amounts bigint[],
+  operator_references text[],
+  reasons text[],
+  messages text[],
+  evidences jsonb[],
+  reversal_check_ms bigint[],
   attempts smallint[] DEFAULT NULL
 ) RETURNS TABLE (ordinal int, moved boolean, status payout_status)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp

@@ -2,8 +2,15 @@
 -- they are.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION keep_orphans(
-  kinds text[], identities uuid[], operator_refs text[], client_refs text[], amounts bigint[],
-  counterparties text[], posted_ats timestamptz[], operator provider, statement_day date
+  kinds text[],
+  identities uuid[],
+  operator_refs text[],
+  client_refs text[],
+  amounts bigint[],
+  counterparties text[],
+  posted_ats timestamptz[],
+  operator provider,
+  statement_day date
 ) RETURNS void LANGUAGE sql SET search_path = public, pg_temp AS $$
   INSERT INTO operator_orphan (provider, kind, correlation_id, operator_ref, client_ref, amount,
     counterparty, posted_at, statement_day)

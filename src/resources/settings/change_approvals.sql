@@ -5,8 +5,13 @@
 -- or `conflict` where another change waits already. The last two write nothing.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION change_approvals(
-  merchant int, credential int, credential_version int, actor text, asked jsonb, approval_ms bigint,
-    address text
+  merchant int,
+  credential int,
+  credential_version int,
+  actor text,
+  asked jsonb,
+  approval_ms bigint,
+  address text
 ) RETURNS TABLE (outcome text, change_id int) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,
   pg_temp AS $$
 DECLARE

@@ -2,7 +2,11 @@
 -- address.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION change_settings(
-  merchant int, business_name text, address text, whitelist text[], language locale
+  merchant int,
+  business_name text,
+  address text,
+  whitelist text[],
+  language locale
 ) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE merchant SET name = coalesce(business_name, name),

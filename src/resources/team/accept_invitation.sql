@@ -2,7 +2,10 @@
 -- gets no row.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION accept_invitation(
-  invitation bytea, hashed_password text, member int, called text
+  invitation bytea,
+  hashed_password text,
+  member int,
+  called text
 ) RETURNS TABLE (name text, role member_role)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN

@@ -2,7 +2,12 @@
 -- where the team has a member with this address, or the same request added one before
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION add_member(
-  merchant int, called text, address text, given_role member_role, operation_id text, invitation bytea,
+  merchant int,
+  called text,
+  address text,
+  given_role member_role,
+  operation_id text,
+  invitation bytea,
   lifetime_ms int
 ) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

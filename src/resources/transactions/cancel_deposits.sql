@@ -1,8 +1,11 @@
 -- Cancels those of the given deposits that wait for approval (`pending`) and makes their reserved money
 -- available again. The caller has locked their rows. `becomes` is the new status of their approvals (null:
 -- unchanged); `why` is added to the data of their events.
-CREATE OR REPLACE FUNCTION cancel_deposits(ids bigint[], becomes approval_status DEFAULT NULL, why jsonb
-  DEFAULT '{}') RETURNS int
+CREATE OR REPLACE FUNCTION cancel_deposits(
+  ids bigint[],
+  becomes approval_status DEFAULT NULL,
+  why jsonb DEFAULT '{}'
+) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE

@@ -2,8 +2,12 @@
 -- a person gave it back to the payer through the operator. @returns `unknown` where there is no such excess,
 -- `decided` where another call decided it before, else `done`
 -- Granted to payments_service.
-CREATE OR REPLACE FUNCTION decide_excess(exception_id int, verdict settlement_exception_state, person text,
-  why text)
+CREATE OR REPLACE FUNCTION decide_excess(
+  exception_id int,
+  verdict settlement_exception_state,
+  person text,
+  why text
+)
 RETURNS TABLE (outcome text, merchant_id int, transaction_id bigint, amount bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column

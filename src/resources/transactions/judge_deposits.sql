@@ -24,10 +24,18 @@ BEGIN
   orphans := '{}';
   waiting := '{}';
   FOR item IN
-    SELECT i.merchant_id, i.amount, i.refund_of_id, i.ordinality AS ordinal, account.id AS account_id, old.found,
+    SELECT
+      i.merchant_id,
+      i.amount,
+      i.refund_of_id,
+      i.ordinality AS ordinal,
+      account.id AS account_id,
+      old.found,
       CASE WHEN account.payouts_require_approval AND account.approvals_cover_deposits
         THEN account.approval_threshold END AS threshold,
-      original.remaining AS refundable, balance.available, orphan.provider IS NOT NULL AS is_orphan,
+      original.remaining AS refundable,
+      balance.available,
+      orphan.provider IS NOT NULL AS is_orphan,
       orphan.provider <> i.provider AS is_elsewhere,
       (SELECT service_now() + (clock_timestamp() - now())) AS now,
       EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) AS halted

@@ -5,8 +5,15 @@
 -- or accepted since. `status` is then the present status of the deposit, null where it does not exist.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION settle_deposits(
-  transaction_ids bigint[], to_statuses transaction_status[], sources text[], amounts bigint[],
-  operator_references text[], reasons text[], messages text[], evidences jsonb[], reversal_check_ms bigint[],
+  transaction_ids bigint[],
+  to_statuses transaction_status[],
+  sources text[],
+  amounts bigint[],
+  operator_references text[],
+  reasons text[],
+  messages text[],
+  evidences jsonb[],
+  reversal_check_ms bigint[],
   attempts smallint[] DEFAULT NULL
 ) RETURNS TABLE (ordinal int, moved boolean, status transaction_status)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp

@@ -4,7 +4,11 @@
 -- last row of the page. The order by merchant and id keeps PostgreSQL from walking the ids of all merchants.
 -- Granted to payments_service and payments_merchant.
 CREATE OR REPLACE FUNCTION transaction_of_kinds_at(
-  merchant int, types transaction_type[], methods provider[], states transaction_status[], skip bigint,
+  merchant int,
+  types transaction_type[],
+  methods provider[],
+  states transaction_status[],
+  skip bigint,
   take bigint
 ) RETURNS TABLE (oldest bigint, newest bigint) LANGUAGE plpgsql STABLE SET search_path = public, pg_temp AS $$
 DECLARE

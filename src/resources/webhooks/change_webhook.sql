@@ -2,8 +2,13 @@
 -- its count of failures becomes zero and its waiting deliveries are sent.
 -- @returns whether the merchant has the endpoint
 -- Granted to payments_service.
-CREATE OR REPLACE FUNCTION change_webhook(merchant int, endpoint int, address text, names text[],
-  active boolean) RETURNS boolean
+CREATE OR REPLACE FUNCTION change_webhook(
+  merchant int,
+  endpoint int,
+  address text,
+  names text[],
+  active boolean
+) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE

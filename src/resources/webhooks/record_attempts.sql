@@ -8,8 +8,18 @@
 -- receiver asked to wait; null where it did not
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION record_attempts(
-  endpoint int, delivery_ids bigint[], counts int[], successes boolean[], status_codes int[], errors text[],
-  durations int[], answers text[], addresses text[], ats timestamptz[], waits bigint[], pause_ms bigint,
+  endpoint int,
+  delivery_ids bigint[],
+  counts int[],
+  successes boolean[],
+  status_codes int[],
+  errors text[],
+  durations int[],
+  answers text[],
+  addresses text[],
+  ats timestamptz[],
+  waits bigint[],
+  pause_ms bigint,
   disable_after int
 ) RETURNS TABLE (is_active boolean, failure_count int, is_disabled boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp

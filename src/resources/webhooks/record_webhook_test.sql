@@ -2,8 +2,16 @@
 -- not change its count of failures.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION record_webhook_test(
-  merchant int, endpoint int, delivery bigint, sent_at timestamptz, delivered boolean, status_code int,
-  error text, duration_ms int, answer text, address text
+  merchant int,
+  endpoint int,
+  delivery bigint,
+  sent_at timestamptz,
+  delivered boolean,
+  status_code int,
+  error text,
+  duration_ms int,
+  answer text,
+  address text
 ) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   WITH events AS (
     UPDATE webhook_endpoint e

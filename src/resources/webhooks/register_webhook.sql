@@ -3,7 +3,13 @@
 -- it made before. Where no slot is free, the id is null.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION register_webhook(
-  merchant int, endpoint int, address text, names text[], encrypted bytea, operation_id text, slots int
+  merchant int,
+  endpoint int,
+  address text,
+  names text[],
+  encrypted bytea,
+  operation_id text,
+  slots int
 ) RETURNS TABLE (id int, secret_encrypted bytea) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,
   pg_temp AS $$
 #variable_conflict use_column

@@ -2,8 +2,13 @@
 -- or at the given positions, if the endpoint names their type. A pending delivery becomes due at once. For an
 -- ended delivery, the count of attempts and the thirty days start again. @returns how many
 -- Granted to payments_service.
-CREATE OR REPLACE FUNCTION replay_events(merchant int, endpoint int, first_position bigint,
-  last_position bigint, page_positions bigint[]) RETURNS int
+CREATE OR REPLACE FUNCTION replay_events(
+  merchant int,
+  endpoint int,
+  first_position bigint,
+  last_position bigint,
+  page_positions bigint[]
+) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE

@@ -2,8 +2,13 @@
 -- If an older secret is still valid, that one stays valid instead, and the replaced one ends at once. An
 -- `overlap_ms` of 0 ends both.
 -- Granted to payments_service.
-CREATE OR REPLACE FUNCTION rotate_webhook_secret(merchant int, endpoint int, encrypted bytea,
-  operation_id text, overlap_ms bigint)
+CREATE OR REPLACE FUNCTION rotate_webhook_secret(
+  merchant int,
+  endpoint int,
+  encrypted bytea,
+  operation_id text,
+  overlap_ms bigint
+)
 RETURNS TABLE (secret_encrypted bytea) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public,
   pg_temp AS $$
 #variable_conflict use_column
