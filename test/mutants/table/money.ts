@@ -65,7 +65,7 @@ export const moneyMutants: readonly Mutant[] = [
     file: 'process_batch()',
     find: "    WHEN EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) THEN 'halted'\n",
     replace: '',
-    test: 'spec/bulk-dry-run.test.ts',
+    test: 'spec/bulk/dry-run.test.ts',
     finds: 'no recipient is paid beyond the limits of a token, or while payments out are halted',
   },
   {
@@ -124,7 +124,7 @@ export const moneyMutants: readonly Mutant[] = [
     file: 'take_daily_limit()',
     find: 'WHERE s.amount + excluded.amount <= s.maximum',
     replace: 'WHERE excluded.amount <= s.maximum',
-    test: 'spec/key-limits.test.ts',
+    test: 'spec/access/key-limits.test.ts',
     finds: '20 deposits of 10,000 at once under 50,000 a day: five pass, over all APIs and processes',
   },
   {
@@ -132,7 +132,7 @@ export const moneyMutants: readonly Mutant[] = [
     file: 'collect_by_link()',
     find: 'WHERE l.id = link FOR UPDATE OF l;',
     replace: 'WHERE l.id = link;',
-    test: 'spec/payment-link-races.test.ts',
+    test: 'spec/collections/payment-link-races.test.ts',
     finds: '60 payers at once of a link for one payment: one is prompted, the others read why not',
   },
   {
@@ -156,7 +156,7 @@ export const moneyMutants: readonly Mutant[] = [
     file: 'account_of_caller()',
     find: '    AND whitelist_allows(m.ip_whitelist, address)\n',
     replace: '',
-    test: 'spec/whitelist-money.test.ts',
+    test: 'spec/access/whitelist-money.test.ts',
     finds: 'from an address that is no longer on the whitelist',
   },
   {
@@ -211,7 +211,7 @@ export const moneyMutants: readonly Mutant[] = [
     file: 'judge_deposits()',
     find: "r.status IN ('pending', 'processing')",
     replace: "r.status = 'processing'",
-    test: 'spec/deposit-approvals.test.ts',
+    test: 'spec/approvals/deposit-approvals.test.ts',
     finds: '10 parallel refunds of 60 % that would wait: one does, the others find too little left',
   },
   {
