@@ -1,5 +1,5 @@
 import { actingAs, type Context } from './context.ts'
-import { authenticate } from './identity/authenticate.ts'
+import { authenticate } from './identity/callers/authenticate.ts'
 import type { Priority } from './limits/admission.ts'
 
 /** One step of a request: returns the context for the next step, or throws the reason of the refusal. */

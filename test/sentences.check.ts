@@ -160,7 +160,11 @@ test('each page of the documents names its nouns', () => {
 })
 
 /** Files that hold these words as data: passwords that people choose, forbidden words, and planted texts. */
-const wordLists = ['src/identity/guessable-passwords.ts', 'test/names.check.ts', 'test/sentences.check.ts']
+const wordLists = [
+  'src/identity/members/guessable-passwords.ts',
+  'test/names.check.ts',
+  'test/sentences.check.ts',
+]
 
 test('each text in quotes names its nouns', () => {
   expect(complaintsOf(['src/**/*.{ts,sql}', 'test/**/*.ts'], textsOf, wordLists)).toEqual([])

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg'
-import { type Actor, actorOf, nameOf } from '../identity/actor.ts'
+import { type Actor, actorOf, nameOf } from '../identity/callers/actor.ts'
 import { locks } from '../database/locks.ts'
 import { compositeType, type SqlConnection, sqlFunction } from '../database/sql-function.ts'
 

@@ -13,8 +13,8 @@ import {
   type SelectionNode,
   type SelectionSetNode,
 } from 'graphql'
-import type { Actor } from '../identity/actor.ts'
-import type { Scope } from '../identity/scopes.ts'
+import type { Actor } from '../identity/callers/actor.ts'
+import type { Scope } from '../identity/callers/scopes.ts'
 import { refusals } from '../shared/errors.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'

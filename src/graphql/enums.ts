@@ -1,5 +1,5 @@
-import type { Role } from '../identity/roles.ts'
-import type { Scope as ScopeName } from '../identity/scopes.ts'
+import type { Role } from '../identity/members/roles.ts'
+import type { Scope as ScopeName } from '../identity/callers/scopes.ts'
 import { type EventType as EventName, events } from '../events/catalogue.ts'
 import { currency } from '../shared/money.ts'
 import { invariant } from '../shared/invariant.ts'

@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql'
-import { type Actor, actorOf } from '../identity/actor.ts'
-import type { RevocationReason } from '../identity/credentials.ts'
+import { type Actor, actorOf } from '../identity/callers/actor.ts'
+import type { RevocationReason } from '../identity/callers/credentials.ts'
 import { type Slot, takeSlots } from '../limits/slot.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../shared/errors.ts'

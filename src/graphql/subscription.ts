@@ -12,7 +12,7 @@ import {
   validateSubscriptionArgs,
   visit,
 } from 'graphql'
-import { type Actor, actorOf, nameOf } from '../identity/actor.ts'
+import { type Actor, actorOf, nameOf } from '../identity/callers/actor.ts'
 import { actingAs, type Context } from '../context.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'

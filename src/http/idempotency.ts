@@ -1,5 +1,5 @@
 import { asPlatform } from '../database/as-platform.ts'
-import type { Actor } from '../identity/actor.ts'
+import type { Actor } from '../identity/callers/actor.ts'
 import { type Claim, claimKey } from '../idempotency/idempotency-keys.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../shared/errors.ts'

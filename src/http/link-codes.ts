@@ -1,5 +1,5 @@
 import type { GraphQLSchema } from 'graphql'
-import { mine } from '../identity/actor.ts'
+import { mine } from '../identity/callers/actor.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { accessRuleOf } from '../graphql/access-plan.ts'
 import { qrOfLink } from '../resources/payment-links/qr.ts'

@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type pg from 'pg'
 import { invariant } from '../shared/invariant.ts'
-import type { MasterSecret } from '../identity/secrets.ts'
-import { encrypt, decrypt } from '../identity/encrypt.ts'
+import type { MasterSecret } from '../identity/secrets/secrets.ts'
+import { encrypt, decrypt } from '../identity/secrets/encrypt.ts'
 import { sqlFunction, sqlType } from '../database/sql-function.ts'
 
 const beginClaim = sqlFunction('claim_idempotency_key', {

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { Database } from '../database/client.ts'
 import { sqlFunction } from '../database/sql-function.ts'
 import type { IdempotentOperation } from '../idempotency/idempotency-keys.ts'
-import { type Actor, actorOf } from '../identity/actor.ts'
-import type { Access } from '../identity/authenticate.ts'
-import { operatorIdentity } from '../identity/operator-identities.ts'
+import { type Actor, actorOf } from '../identity/callers/actor.ts'
+import type { Access } from '../identity/callers/authenticate.ts'
+import { operatorIdentity } from '../identity/secrets/operator-identities.ts'
 
 /** The caller of a new request, and its idempotent operation if an `Idempotency-Key` came with it. */
 interface Asking {

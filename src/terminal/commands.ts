@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os'
 import { z } from 'zod'
 import { readKeptHead, verifyAuditLog } from '../audit/verify-chain.ts'
-import type { Role } from '../identity/roles.ts'
+import type { Role } from '../identity/members/roles.ts'
 import type { AdminServices } from './administration-context.ts'
 import { type PassProgress, proveWhole } from '../ledger/audit.ts'
 import { haltPaymentsOut, reasonLengthMax, resumePaymentsOut } from '../ledger/payments-out.ts'

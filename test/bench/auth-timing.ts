@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { makeApiKey, makeApiSecret } from '../../src/identity/secrets.ts'
+import { makeApiKey, makeApiSecret } from '../../src/identity/secrets/secrets.ts'
 import { runProgram, wholeNumber } from '../kit/command-line.ts'
 import { openFixture } from './fixture.ts'
 import { openWire, quantile, type Wire } from './load.ts'

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openMasterSecret } from '../../src/identity/secrets.ts'
+import { openMasterSecret } from '../../src/identity/secrets/secrets.ts'
 import { encryptWebhookSecret } from '../../src/resources/webhooks/secrets.ts'
 import { newWebhookSecret } from '../../src/resources/webhooks/sign.ts'
 import { runProgram } from '../kit/command-line.ts'

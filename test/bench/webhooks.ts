@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openMasterSecret } from '../../src/identity/secrets.ts'
+import { openMasterSecret } from '../../src/identity/secrets/secrets.ts'
 import { encryptWebhookSecret } from '../../src/resources/webhooks/secrets.ts'
 import { newWebhookSecret } from '../../src/resources/webhooks/sign.ts'
 import { startChild } from './child.ts'

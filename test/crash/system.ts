@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { scopes } from '../../src/identity/scopes.ts'
+import { scopes } from '../../src/identity/callers/scopes.ts'
 import { type Home, newHome, run, signIn } from '../kit/program.ts'
 import { type CrashOperators, operatorsControlToken, startOperators } from './operator.ts'
 import { randomFrom } from '../kit/random.ts'

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { parse } from 'graphql'
 import { afterEach, expect, test } from 'vitest'
-import { scopes } from '../../src/identity/scopes.ts'
+import { scopes } from '../../src/identity/callers/scopes.ts'
 import { blocksOf, readDocument } from '../kit/documents.ts'
 import { type Home, newHome, type Running, run, startProgram } from '../kit/program.ts'
 

@@ -12,7 +12,7 @@ import {
 } from 'graphql'
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
-import { passwordBounds } from '../../src/identity/passwords.ts'
+import { passwordBounds } from '../../src/identity/members/passwords.ts'
 import { schema } from '../../src/resources/schema.ts'
 import { type Field, fields, hostileText, hostileValue, usual } from './hostile-inputs.ts'
 import { optional, plain, plainFields } from './plain-inputs.ts'

@@ -1,7 +1,7 @@
 import { buildSchema, type GraphQLNamedType, type GraphQLObjectType, parse } from 'graphql'
 import { describe, expect, test } from 'vitest'
-import type { Actor } from '../../src/identity/actor.ts'
-import type { Scope } from '../../src/identity/scopes.ts'
+import type { Actor } from '../../src/identity/callers/actor.ts'
+import type { Scope } from '../../src/identity/callers/scopes.ts'
 import { type AccessRule, accessPlan, checkAccess } from '../../src/graphql/access-plan.ts'
 
 // The scopes that an operation demands before any of its resolvers runs.

@@ -2,7 +2,7 @@ import { afterAll, beforeEach, expect, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import type { Context } from '../../src/context.ts'
 import { liveStream, watchActor } from '../../src/graphql/live-stream.ts'
-import { credentialFreshMs } from '../../src/identity/credentials.ts'
+import { credentialFreshMs } from '../../src/identity/callers/credentials.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { createFixture, logOf } from '../kit/graphql.ts'
 

@@ -4,7 +4,7 @@ import { serverAudits } from 'graphql-http'
 import { describe, expect, test, vi } from 'vitest'
 import { createOperations } from '../../src/graphql/operation.ts'
 import { createGraphqlHandler } from '../../src/http/graphql.ts'
-import { credentialFreshMs } from '../../src/identity/credentials.ts'
+import { credentialFreshMs } from '../../src/identity/callers/credentials.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { serve } from '../kit/graphql.ts'
 

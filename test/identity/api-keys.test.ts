@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createApiKey, regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
+import { createApiKey, regenerateApiKey, revokeApiKey } from '../../src/identity/keys/api-keys.ts'
 import { borrow } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { makeMerchant, master } from '../kit/merchants.ts'

@@ -1,8 +1,12 @@
 import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import type { Actor } from '../../src/identity/actor.ts'
-import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
-import { credentialFreshMs, CredentialWatch, type RevocationReason } from '../../src/identity/credentials.ts'
+import type { Actor } from '../../src/identity/callers/actor.ts'
+import { regenerateApiKey, revokeApiKey } from '../../src/identity/keys/api-keys.ts'
+import {
+  credentialFreshMs,
+  CredentialWatch,
+  type RevocationReason,
+} from '../../src/identity/callers/credentials.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { borrow } from '../kit/client.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isGuessable } from '../../src/identity/guessable-passwords.ts'
+import { isGuessable } from '../../src/identity/members/guessable-passwords.ts'
 
 const shopWords = ['Awa Diabaté', 'awa.diabate@chez-awa.ml', 'Chez Awa & Filles']
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { type IdentitySource, operatorIdentity } from '../../src/identity/operator-identities.ts'
-import { MasterSecret } from '../../src/identity/secrets.ts'
+import { type IdentitySource, operatorIdentity } from '../../src/identity/secrets/operator-identities.ts'
+import { MasterSecret } from '../../src/identity/secrets/secrets.ts'
 import { master } from '../kit/merchants.ts'
 
 const source: IdentitySource = { merchantId: 7, kind: 'collect', by: 'reference', name: 'order-1' }

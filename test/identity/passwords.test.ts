@@ -1,6 +1,6 @@
 import { createSecretKey } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { passwordBounds, Passwords } from '../../src/identity/passwords.ts'
+import { passwordBounds, Passwords } from '../../src/identity/members/passwords.ts'
 
 const passwords = new Passwords(createSecretKey(Buffer.alloc(32, 7)))
 const hash = await passwords.hash('un mot de passe')

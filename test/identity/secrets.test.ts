@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { encrypt, decrypt } from '../../src/identity/encrypt.ts'
+import { encrypt, decrypt } from '../../src/identity/secrets/encrypt.ts'
 import {
   currentPepperId,
   hashSecret,
@@ -14,7 +14,7 @@ import {
   makeApiSecret,
   openMasterSecret,
   secretMatches,
-} from '../../src/identity/secrets.ts'
+} from '../../src/identity/secrets/secrets.ts'
 import { Secret } from '../../src/shared/secret.ts'
 
 let folder = ''

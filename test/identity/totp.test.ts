@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { base32, stepOfCode, totpCode, totpUri } from '../../src/identity/totp.ts'
+import { base32, stepOfCode, totpCode, totpUri } from '../../src/identity/members/totp.ts'
 
 const secret = Buffer.from('12345678901234567890')
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { scopes } from '../../src/identity/scopes.ts'
+import { scopes } from '../../src/identity/callers/scopes.ts'
 import { type App, startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { Role } from '../../src/identity/roles.ts'
+import type { Role } from '../../src/identity/members/roles.ts'
 import { nameHolder, makeMember, type TestMember } from './members.ts'
 import type { TestMerchant } from './app.ts'
 import { eventually } from './eventually.ts'

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
 import { transact } from '../../src/database/transact.ts'
-import type { Access } from '../../src/identity/authenticate.ts'
-import { type Role, roles } from '../../src/identity/roles.ts'
+import type { Access } from '../../src/identity/callers/authenticate.ts'
+import { type Role, roles } from '../../src/identity/members/roles.ts'
 
 /** A member of a merchant's team, and the member's session. */
 export interface TestMember {

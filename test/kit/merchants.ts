@@ -1,14 +1,14 @@
 import type pg from 'pg'
-import { createApiKey, type IssuedKey } from '../../src/identity/api-keys.ts'
+import { createApiKey, type IssuedKey } from '../../src/identity/keys/api-keys.ts'
 import {
   type Access,
   type AuthenticateInput,
   type ExchangeResult,
   exchangeCredentials,
   openAccess,
-} from '../../src/identity/authenticate.ts'
-import { type Scope, scopes as allScopes } from '../../src/identity/scopes.ts'
-import { MasterSecret } from '../../src/identity/secrets.ts'
+} from '../../src/identity/callers/authenticate.ts'
+import { type Scope, scopes as allScopes } from '../../src/identity/callers/scopes.ts'
+import { MasterSecret } from '../../src/identity/secrets/secrets.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 
 export const master = new MasterSecret(Buffer.alloc(32, 7))

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { MasterSecret } from '../../src/identity/secrets.ts'
+import { MasterSecret } from '../../src/identity/secrets/secrets.ts'
 import { afterAll, beforeAll, beforeEach, expect, vi } from 'vitest'
 import type { Services } from '../../src/context.ts'
 import { openSharedStatements } from '../../src/database/shared-statements.ts'

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { eventuallyGives } from '../kit/eventually.ts'
-import { scopes } from '../../src/identity/scopes.ts'
+import { scopes } from '../../src/identity/callers/scopes.ts'
 import type { Simulator } from '../../src/simulator/simulator.ts'
 import pg from 'pg'
 import { startEmbedded } from '../../src/database/embedded.ts'

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { regenerateApiKey, revokeApiKey } from '../../src/identity/api-keys.ts'
+import { regenerateApiKey, revokeApiKey } from '../../src/identity/keys/api-keys.ts'
 import { openSharedStatements, shareStatement } from '../../src/database/shared-statements.ts'
 import { borrow } from '../kit/client.ts'
 import { deactivate, makeMerchant, master, type SignedInMerchant } from '../kit/merchants.ts'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { MasterSecret } from '../../src/identity/secrets.ts'
+import { MasterSecret } from '../../src/identity/secrets/secrets.ts'
 import { openSharedStatements, usualBounds } from '../../src/database/shared-statements.ts'
 import { openSandboxClock } from '../../src/database/sandbox-clock.ts'
 import type { Context, Services } from '../../src/context.ts'

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'vitest'
 import type { Services } from '../../src/context.ts'
-import { regenerateApiKey } from '../../src/identity/api-keys.ts'
+import { regenerateApiKey } from '../../src/identity/keys/api-keys.ts'
 import { recordAndAsk, recordCallback } from '../../src/requests/record-callback.ts'
 import { reverseTransaction } from '../../src/resources/transactions/reverse.ts'
 import type { RequestOutcome } from '../../src/requests/outcome.ts'

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { adminHere } from '../kit/admin.ts'
 import { eventuallyGives } from '../kit/eventually.ts'
-import { scopes } from '../../src/identity/scopes.ts'
+import { scopes } from '../../src/identity/callers/scopes.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   admin,

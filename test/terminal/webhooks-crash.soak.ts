@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
-import { MasterSecret } from '../../src/identity/secrets.ts'
+import { MasterSecret } from '../../src/identity/secrets/secrets.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { randomFrom } from '../kit/random.ts'

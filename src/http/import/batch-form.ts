@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { takeSlots } from '../../limits/slot.ts'
 import type { Context } from '../../context.ts'
 import { afterOthers } from '../../shared/single-flight.ts'

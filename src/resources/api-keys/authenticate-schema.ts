@@ -4,7 +4,7 @@ import {
   exchangeCredentials,
   type AuthenticateInput,
   type ExchangeResult,
-} from '../../identity/authenticate.ts'
+} from '../../identity/callers/authenticate.ts'
 import { recordChange, recordingOf } from '../../audit/audit-log.ts'
 import { type RateLimitState, setRateLimitHeaders } from '../../limits/window.ts'
 import type { Context } from '../../context.ts'

@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
-import { actorOf } from '../../identity/actor.ts'
-import { whyTurnedAway } from '../../identity/credentials.ts'
+import { actorOf } from '../../identity/callers/actor.ts'
+import { whyTurnedAway } from '../../identity/callers/credentials.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'

@@ -1,9 +1,9 @@
-import type { KeyLimitSet } from '../../identity/key-limits.ts'
+import type { KeyLimitSet } from '../../identity/keys/key-limits.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { PaymentMethod } from '../../graphql/enums.ts'
 import { refusalType } from '../../graphql/errors.ts'
-import { keyLimitsInput } from '../../identity/key-limits.ts'
+import { keyLimitsInput } from '../../identity/keys/key-limits.ts'
 
 const description = {
   maxPerPayment: 'Highest amount of one deposit, refund or payout, in whole XOF.',

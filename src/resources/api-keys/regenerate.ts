@@ -1,11 +1,11 @@
-import { actorOf, nameOf } from '../../identity/actor.ts'
-import { type IssuedKey, regenerateApiKey } from '../../identity/api-keys.ts'
+import { actorOf, nameOf } from '../../identity/callers/actor.ts'
+import { type IssuedKey, regenerateApiKey } from '../../identity/keys/api-keys.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { emitCreated } from './create.ts'
 import { asIssuer, checkGrants, type Issuer } from './issue.ts'
-import { recordAccess } from '../../identity/record-access.ts'
+import { recordAccess } from '../../identity/changes/record-access.ts'
 
 /**
  * Replaces both halves of an API key. From this moment the old pair and its tokens can move no money, and

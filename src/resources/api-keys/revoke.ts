@@ -1,6 +1,6 @@
-import { actorOf } from '../../identity/actor.ts'
+import { actorOf } from '../../identity/callers/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
-import { revokeApiKey } from '../../identity/api-keys.ts'
+import { revokeApiKey } from '../../identity/keys/api-keys.ts'
 import type { Context } from '../../context.ts'
 import { asIssuer } from './issue.ts'
 

@@ -1,5 +1,5 @@
-import { mine } from '../../identity/actor.ts'
-import { type Role, roles } from '../../identity/roles.ts'
+import { mine } from '../../identity/callers/actor.ts'
+import { type Role, roles } from '../../identity/members/roles.ts'
 import { type Context, loader } from '../../context.ts'
 import type { ApprovalStatus } from './states.ts'
 import type { ApprovalSubjectKind } from './subjects.ts'

@@ -1,5 +1,5 @@
 import { getRefFromModel, type PrismaModelTypes, type PrismaObjectRef } from '@pothos/plugin-prisma'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { type ApprovalEventData, isApprovalEvent, type LogEvent } from '../../events/catalogue.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'

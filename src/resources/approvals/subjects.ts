@@ -1,5 +1,5 @@
-import { actorOf } from '../../identity/actor.ts'
-import type { Scope } from '../../identity/scopes.ts'
+import { actorOf } from '../../identity/callers/actor.ts'
+import type { Scope } from '../../identity/callers/scopes.ts'
 import type { Context } from '../../context.ts'
 
 /** The kinds of item that may wait for an approval, in the order in which lists sort equal expiry times. */

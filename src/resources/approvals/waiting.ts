@@ -1,4 +1,4 @@
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import { smallIdMax } from '../../shared/ids.ts'
 import type { PageBounds } from '../../shared/page.ts'

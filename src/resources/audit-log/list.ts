@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Prisma } from '../../../prisma/generated/prisma/client.ts'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import { invalidInput, readInput, text } from '../../shared/input.ts'
 

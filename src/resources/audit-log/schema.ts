@@ -1,4 +1,4 @@
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import type { ChainFault } from '../../audit/audit-chain.ts'
 import { type ChainVerdict, readKeptHead, verifyAuditLog } from '../../audit/verify-chain.ts'
 import type { Channel } from '../../audit/audit-log.ts'

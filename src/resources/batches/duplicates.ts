@@ -1,4 +1,4 @@
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import type { SqlConnection } from '../../database/sql-function.ts'
 import { type Context, loader } from '../../context.ts'
 import type { FieldProblem } from '../../shared/errors.ts'

@@ -1,5 +1,5 @@
 import type { Batch } from '../../../prisma/generated/prisma/client.ts'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { type Context, loader } from '../../context.ts'
 import { noSuchBatch } from './create.ts'
 

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import { disbursementFees } from '../../ledger/fees.ts'
 import type { CallContext, OperatorDriver } from '../../operators/operator.ts'

@@ -1,7 +1,7 @@
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import { z } from 'zod'
 import type { Batch, BatchRecipient } from '../../../prisma/generated/prisma/client.ts'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { type Context, loader } from '../../context.ts'
 import { amountRange, someOf } from '../../shared/filter.ts'
 import { oneOf, phone, provider, readInput, text } from '../../shared/input.ts'

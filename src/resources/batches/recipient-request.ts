@@ -1,5 +1,5 @@
 import type { OperatorRequest } from '../../../prisma/generated/prisma/client.ts'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { type Context, loader } from '../../context.ts'
 
 /** The state of the request to an operator for one recipient, without the data that was sent. */

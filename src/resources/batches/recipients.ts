@@ -1,6 +1,6 @@
 import type { ArgumentsOf } from '../../database/sql-function.ts'
 import { z } from 'zod'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import type { FieldProblem } from '../../shared/errors.ts'
 import { amount, currencyField, invalidInput, phone, text } from '../../shared/input.ts'

@@ -1,6 +1,6 @@
-import { actorOf, callerOf, nameOf } from '../../identity/actor.ts'
+import { actorOf, callerOf, nameOf } from '../../identity/callers/actor.ts'
 import { recordingOf, recordMade } from '../../audit/audit-log.ts'
-import { whyTurnedAway } from '../../identity/credentials.ts'
+import { whyTurnedAway } from '../../identity/callers/credentials.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'

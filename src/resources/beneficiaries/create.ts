@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { recordingOf, recordMade } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'

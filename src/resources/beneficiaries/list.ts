@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import { among, conditions, createdRange, someOf, within } from '../../shared/filter.ts'
 import { oneOf, readInput, truth } from '../../shared/input.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { asPlatform } from '../../database/as-platform.ts'
-import { actorOf } from '../../identity/actor.ts'
+import { actorOf } from '../../identity/callers/actor.ts'
 import { recordingOf, recordingType } from '../../audit/audit-log.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 import type { Context } from '../../context.ts'

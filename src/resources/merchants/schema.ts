@@ -1,4 +1,4 @@
-import { actorOf, mine, nameOf, ownMerchantId } from '../../identity/actor.ts'
+import { actorOf, mine, nameOf, ownMerchantId } from '../../identity/callers/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { Currency, MemberRole, PaymentMethod, Scope, wordEnum } from '../../graphql/enums.ts'
 import { type Balance as LedgerBalance, readBalance } from '../../ledger/balance.ts'

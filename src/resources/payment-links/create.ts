@@ -1,7 +1,7 @@
 import { sqlFunction } from '../../database/sql-function.ts'
 import pg from 'pg'
 import { z } from 'zod'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { recordingOf, recordMade } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'

@@ -1,5 +1,5 @@
 import { crc32, deflateSync } from 'node:zlib'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import { noSuchLink } from './update.ts'
 

@@ -1,4 +1,4 @@
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { isLinkEvent, type LinkEventData, type LogEvent } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import { smallIdOf } from '../../shared/ids.ts'
 import {

@@ -1,4 +1,4 @@
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { isPayoutEvent, type LogEvent, type PayoutEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'

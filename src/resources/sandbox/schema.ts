@@ -1,4 +1,4 @@
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { recordChange, recordingOf } from '../../audit/audit-log.ts'
 import { type Context, type Sandbox } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'

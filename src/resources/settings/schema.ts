@@ -1,4 +1,4 @@
-import { mine, ownMerchantId } from '../../identity/actor.ts'
+import { mine, ownMerchantId } from '../../identity/callers/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { wordEnum } from '../../graphql/enums.ts'

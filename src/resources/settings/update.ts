@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
 import { z } from 'zod'
-import { type Actor, actorOf, mine, nameOf } from '../../identity/actor.ts'
+import { type Actor, actorOf, mine, nameOf } from '../../identity/callers/actor.ts'
 import { recordedChange, recordingOf, recordMade } from '../../audit/audit-log.ts'
 import { isAddressAllowed, networkEntry } from '../../shared/ip-whitelist.ts'
 import type { Context } from '../../context.ts'
@@ -9,7 +9,7 @@ import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { amount, email, invalidInput, oneOf, readInput, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
-import { recordAccess } from '../../identity/record-access.ts'
+import { recordAccess } from '../../identity/changes/record-access.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
 /** The reason to write without row-level security. */

@@ -1,4 +1,4 @@
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { connectionType } from '../../graphql/connection.ts'
 import { Currency, wordEnum } from '../../graphql/enums.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { actorOf } from '../../identity/actor.ts'
+import { actorOf } from '../../identity/callers/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
-import { isHigher, type Role, roleNames } from '../../identity/roles.ts'
+import { isHigher, type Role, roleNames } from '../../identity/members/roles.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
@@ -9,7 +9,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { oneOf, readInput } from '../../shared/input.ts'
 import { recordKeys } from './issued-keys.ts'
 import { checkManages, lockTeam, readMember } from './team-lookup.ts'
-import { recordAccess } from '../../identity/record-access.ts'
+import { recordAccess } from '../../identity/changes/record-access.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
 const setRole = sqlFunction('change_member_role', {

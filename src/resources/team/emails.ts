@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
-import { encrypt, decrypt } from '../../identity/encrypt.ts'
-import type { MasterSecret } from '../../identity/secrets.ts'
+import { encrypt, decrypt } from '../../identity/secrets/encrypt.ts'
+import type { MasterSecret } from '../../identity/secrets/secrets.ts'
 import type { OutgoingMail } from '../../mail/mailer.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 

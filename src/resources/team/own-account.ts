@@ -1,5 +1,5 @@
 import { asPlatform } from '../../database/as-platform.ts'
-import { actorOf } from '../../identity/actor.ts'
+import { actorOf } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, text } from '../../shared/input.ts'

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { actorOf, nameOf } from '../../identity/actor.ts'
+import { actorOf, nameOf } from '../../identity/callers/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
@@ -12,7 +12,7 @@ import { limits } from '../../shared/limits.ts'
 import { lastOwner } from './change-role.ts'
 import { recordKeys } from './issued-keys.ts'
 import { checkManages, type LockedMember, lockTeam, readMember } from './team-lookup.ts'
-import { recordAccess } from '../../identity/record-access.ts'
+import { recordAccess } from '../../identity/changes/record-access.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
 const takeOut = sqlFunction('remove_member', { takes: { member: 'int' }, gives: 'void' })

@@ -2,8 +2,13 @@ import type { Pool, PoolClient } from 'pg'
 import { z } from 'zod'
 import { recordingOf, recordMade } from '../../audit/audit-log.ts'
 import { takeHit } from '../../limits/window.ts'
-import { isNewAddress, openSession, type VerifiedMember, sessionToken } from '../../identity/sessions.ts'
-import type { IssuedToken } from '../../identity/tokens.ts'
+import {
+  isNewAddress,
+  openSession,
+  type VerifiedMember,
+  sessionToken,
+} from '../../identity/members/sessions.ts'
+import type { IssuedToken } from '../../identity/callers/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'

@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import type { Actor } from '../../identity/actor.ts'
-import { type Role, roles } from '../../identity/roles.ts'
+import type { Actor } from '../../identity/callers/actor.ts'
+import { type Role, roles } from '../../identity/members/roles.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invariant } from '../../shared/invariant.ts'
 

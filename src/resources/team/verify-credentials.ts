@@ -1,12 +1,12 @@
 import { asPlatform } from '../../database/as-platform.ts'
 import { isAddressAllowed } from '../../shared/ip-whitelist.ts'
-import type { VerifiedMember } from '../../identity/sessions.ts'
+import type { VerifiedMember } from '../../identity/members/sessions.ts'
 import { takeTry } from '../../limits/sign-in-waits.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { verifySecondFactor } from './verify-second-factor.ts'
-import { recordAccess } from '../../identity/record-access.ts'
+import { recordAccess } from '../../identity/changes/record-access.ts'
 
 /** The reason to read without row-level security. */
 const reason = 'finds out who signs in, and so which merchant'

@@ -1,8 +1,8 @@
 import type { Pool, PoolClient } from 'pg'
-import { hashOfRecoveryCode } from '../../identity/member-tokens.ts'
-import { decrypt } from '../../identity/encrypt.ts'
-import type { MasterSecret } from '../../identity/secrets.ts'
-import { stepOfCode } from '../../identity/totp.ts'
+import { hashOfRecoveryCode } from '../../identity/members/member-tokens.ts'
+import { decrypt } from '../../identity/secrets/encrypt.ts'
+import type { MasterSecret } from '../../identity/secrets/secrets.ts'
+import { stepOfCode } from '../../identity/members/totp.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
 const consumeRecoveryCode = sqlFunction('use_recovery_code', {

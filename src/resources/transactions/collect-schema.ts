@@ -1,4 +1,4 @@
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { Currency, PaymentMethod, wordEnum } from '../../graphql/enums.ts'

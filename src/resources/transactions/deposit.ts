@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { recordingOf } from '../../audit/audit-log.ts'
-import { callerOf } from '../../identity/actor.ts'
+import { callerOf } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import { amount, currencyField, phone, provider, readInput, reference, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'

@@ -1,5 +1,5 @@
 import type { Recording } from '../../audit/audit-log.ts'
-import type { AccountCaller } from '../../identity/actor.ts'
+import type { AccountCaller } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import { singleFlight } from '../../shared/single-flight.ts'

@@ -1,4 +1,4 @@
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { type Context, loader } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { connectionType, nodesOf, relatedConnection, relatedPage } from '../../graphql/connection.ts'

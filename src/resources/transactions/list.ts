@@ -1,7 +1,7 @@
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
 import { z } from 'zod'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import { amountRange, among, conditions, createdRange, someOf, within } from '../../shared/filter.ts'
 import { oneOf, phone, provider, readInput, reference } from '../../shared/input.ts'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { asPlatform } from '../../database/as-platform.ts'
-import { callerOf, mine } from '../../identity/actor.ts'
+import { callerOf, mine } from '../../identity/callers/actor.ts'
 import { recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'

@@ -1,4 +1,4 @@
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { isTransactionEvent, type LogEvent, type TransactionEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'

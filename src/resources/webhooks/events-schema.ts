@@ -1,4 +1,4 @@
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import type { EventType as EventName } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { connectionType, lazyConnection } from '../../graphql/connection.ts'

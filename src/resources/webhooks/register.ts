@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { actorOf } from '../../identity/actor.ts'
+import { actorOf } from '../../identity/callers/actor.ts'
 import { recordingOf, recordMade } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'

@@ -1,4 +1,4 @@
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import { recordChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'

@@ -1,4 +1,4 @@
-import { mine } from '../../identity/actor.ts'
+import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import type { EventType as EventName } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'

@@ -1,5 +1,5 @@
-import type { MasterSecret } from '../../identity/secrets.ts'
-import { encrypt, decrypt } from '../../identity/encrypt.ts'
+import type { MasterSecret } from '../../identity/secrets/secrets.ts'
+import { encrypt, decrypt } from '../../identity/secrets/encrypt.ts'
 import { Secret } from '../../shared/secret.ts'
 
 /** The row that a secret belongs to. In another row the secret cannot be decrypted. */

@@ -1,4 +1,4 @@
-import { scopes } from '../../../src/identity/scopes.ts'
+import { scopes } from '../../../src/identity/callers/scopes.ts'
 import { startApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import type { InitiateOutcome } from '../../../src/operators/operator.ts'

@@ -1,5 +1,5 @@
 import { nameHolder } from '../members.ts'
-import { totpCode } from '../../../src/identity/totp.ts'
+import { totpCode } from '../../../src/identity/members/totp.ts'
 import { eventually } from '../eventually.ts'
 import type { AuditedRequest, Data, AuditedFixture, Person, AuditedShop } from './fixture.ts'
 

@@ -72,7 +72,7 @@ export const accessMutants: readonly Mutant[] = [
   },
   {
     name: 'a code of the second factor lives a step longer',
-    file: 'src/identity/totp.ts',
+    file: 'src/identity/members/totp.ts',
     find: '[0n, -1n, 1n]',
     replace: '[0n, -1n, 1n, -2n]',
     test: 'identity/totp.test.ts',

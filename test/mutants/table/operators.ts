@@ -158,7 +158,7 @@ export const operatorsMutants: readonly Mutant[] = [
   },
   {
     name: 'collections and payouts share identities',
-    file: 'src/identity/operator-identities.ts',
+    file: 'src/identity/secrets/operator-identities.ts',
     find: "'operator-identity:1', merchantId, kind, by, name",
     replace: "'operator-identity:1', merchantId, by, name",
     test: 'identity/operator-identities.test.ts',
@@ -166,7 +166,7 @@ export const operatorsMutants: readonly Mutant[] = [
   },
   {
     name: 'merchants share identities',
-    file: 'src/identity/operator-identities.ts',
+    file: 'src/identity/secrets/operator-identities.ts',
     find: "'operator-identity:1', merchantId, kind, by, name",
     replace: "'operator-identity:1', kind, by, name",
     test: 'identity/operator-identities.test.ts',

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { passwordBounds } from '../../../src/identity/passwords.ts'
+import { passwordBounds } from '../../../src/identity/members/passwords.ts'
 import { chainAuditLog, verifyAuditLog } from '../../../src/audit/verify-chain.ts'
 import { routes } from '../../../src/http/rest/routes.ts'
 import { schema } from '../../../src/resources/schema.ts'

@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 import { describe, expect, test } from 'vitest'
-import { regenerateApiKey } from '../../../src/identity/api-keys.ts'
+import { regenerateApiKey } from '../../../src/identity/keys/api-keys.ts'
 import { activateMerchant } from '../../../src/resources/merchants/activate.ts'
 import { deactivateMerchant } from '../../../src/resources/merchants/deactivate.ts'
 import { startTestApp, type TestMerchant } from '../../kit/app.ts'

@@ -23,7 +23,7 @@ import { strength } from '../../kit/strength.ts'
 // Naming another merchant's rows gives the same answer as naming no row; either protection alone ensures it.
 // Tests break the filter in their copy of `mine`, and row-level security as the owner of the database.
 const filter = vi.hoisted(() => ({ instead: null as null | (() => object) }))
-vi.mock(import('../../../src/identity/actor.ts'), async (original) => {
+vi.mock(import('../../../src/identity/callers/actor.ts'), async (original) => {
   const actor = await original()
   return { ...actor, mine: (ctx) => (filter.instead?.() ?? actor.mine(ctx)) as { merchantId: number } }
 })

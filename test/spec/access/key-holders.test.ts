@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { borrow } from '../../kit/client.ts'
 import { eventually } from '../../kit/eventually.ts'
-import { type Role, roles } from '../../../src/identity/roles.ts'
+import { type Role, roles } from '../../../src/identity/members/roles.ts'
 import { makeMember, type TestMember } from '../../kit/members.ts'
 import type { TestMerchant } from '../../kit/app.ts'
 import { openFixture } from '../../kit/fixture.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { passwordBounds } from '../../../src/identity/passwords.ts'
+import { passwordBounds } from '../../../src/identity/members/passwords.ts'
 import { limits } from '../../../src/shared/limits.ts'
 import { inviteAsPlatform } from '../../../src/resources/team/invite.ts'
 import { makeMember } from '../../kit/members.ts'

@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { decrypt } from '../../../src/identity/encrypt.ts'
+import { decrypt } from '../../../src/identity/secrets/encrypt.ts'
 import { openForge } from '../../kit/altered-tokens.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../../kit/app.ts'
 

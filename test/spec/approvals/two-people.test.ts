@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import { passwordBounds } from '../../../src/identity/passwords.ts'
+import { passwordBounds } from '../../../src/identity/members/passwords.ts'
 import { readEmail } from '../../../src/http/pages/mail.ts'
 import { makeMember, type TestMember } from '../../kit/members.ts'
 import type { TestMerchant } from '../../kit/app.ts'

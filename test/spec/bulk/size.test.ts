@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { scopes } from '../../../src/identity/scopes.ts'
+import { scopes } from '../../../src/identity/callers/scopes.ts'
 import { limits } from '../../../src/shared/limits.ts'
 import type { TestMerchant } from '../../kit/app.ts'
 import { bulkOn, row } from '../../kit/bulk.ts'

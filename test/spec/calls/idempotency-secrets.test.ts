@@ -8,7 +8,7 @@ import {
   isUnionType,
 } from 'graphql'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { passwordBounds } from '../../../src/identity/passwords.ts'
+import { passwordBounds } from '../../../src/identity/members/passwords.ts'
 import { accessPlan } from '../../../src/graphql/access-plan.ts'
 import { restDocument } from '../../../src/http/rest/documents.ts'
 import { routes } from '../../../src/http/rest/routes.ts'

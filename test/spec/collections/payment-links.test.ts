@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { scopes } from '../../../src/identity/scopes.ts'
+import { scopes } from '../../../src/identity/callers/scopes.ts'
 import type { RestAnswer, TestMerchant } from '../../kit/app.ts'
 import { hour, openFixture } from '../../kit/fixture.ts'
 

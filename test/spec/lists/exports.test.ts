@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { scopes } from '../../../src/identity/scopes.ts'
+import { scopes } from '../../../src/identity/callers/scopes.ts'
 import { exportNames } from '../../../src/http/exports.ts'
 import { fundMerchant } from '../../../src/resources/merchants/fund.ts'
 import type { TestMerchant } from '../../kit/app.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { scopes } from '../../../src/identity/scopes.ts'
+import { scopes } from '../../../src/identity/callers/scopes.ts'
 import { haltPaymentsOut, resumePaymentsOut } from '../../../src/ledger/payments-out.ts'
 import { readStatements } from '../../../src/resources/recovery/statements.ts'
 import { startSimulator } from '../../../src/simulator/simulator.ts'

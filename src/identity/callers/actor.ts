@@ -1,7 +1,7 @@
-import { DomainError } from '../shared/errors.ts'
-import { readSmallId } from '../shared/ids.ts'
-import type { KeyLimitSet } from './key-limits.ts'
-import type { Role } from './roles.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { readSmallId } from '../../shared/ids.ts'
+import type { KeyLimitSet } from '../keys/key-limits.ts'
+import type { Role } from '../members/roles.ts'
 import type { Scope } from './scopes.ts'
 
 /** The caller: an API key of one merchant, or a person who signed in. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { base32 } from './totp.ts'
-import { currentPepperId, hashSecret, type MasterSecret } from './secrets.ts'
+import { currentPepperId, hashSecret, type MasterSecret } from '../secrets/secrets.ts'
 
 /** Makes the token of an invitation or of a password reset: 256 random bits that only the e-mail contains. */
 export function makeMemberToken(master: MasterSecret): { token: string; hash: Buffer } {

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { DomainError } from '../shared/errors.ts'
-import { invalidInput } from '../shared/input.ts'
-import type { Xof } from '../shared/money.ts'
-import { type Provider, providers } from '../shared/providers.ts'
-import { isWithin, networkEntry } from '../shared/ip-whitelist.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { invalidInput } from '../../shared/input.ts'
+import type { Xof } from '../../shared/money.ts'
+import { type Provider, providers } from '../../shared/providers.ts'
+import { isWithin, networkEntry } from '../../shared/ip-whitelist.ts'
 
 /**
  * The highest limit that a key can have, and the most addresses. Choice: a token that carries them still fits

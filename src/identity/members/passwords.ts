@@ -1,6 +1,6 @@
 import { argon2, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import { DomainError } from '../shared/errors.ts'
+import { DomainError } from '../../shared/errors.ts'
 
 /**
  * The bounds of argon2id (OWASP's minimum): the work of one hash, the most hashes at once, and the most that

@@ -6,11 +6,11 @@ import {
   type KeyObject,
 } from 'node:crypto'
 import type pg from 'pg'
-import { invariant } from '../shared/invariant.ts'
-import { limits } from '../shared/limits.ts'
+import { invariant } from '../../shared/invariant.ts'
+import { limits } from '../../shared/limits.ts'
 import { encrypt, decrypt } from './encrypt.ts'
 import type { MasterSecret } from './secrets.ts'
-import { sqlFunction } from '../database/sql-function.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
 
 const keepSigningKey = sqlFunction('keep_signing_key', {
   takes: { name: 'text', publicHalf: 'jsonb', encrypted: 'bytea' },

@@ -10,8 +10,8 @@ import {
 import { link, mkdir, open, readFile, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import { invariant } from '../shared/invariant.ts'
-import { Secret } from '../shared/secret.ts'
+import { invariant } from '../../shared/invariant.ts'
+import { Secret } from '../../shared/secret.ts'
 
 /**
  * The one secret of an installation. Other keys are derived from it (HKDF-SHA-256, one purpose each), and

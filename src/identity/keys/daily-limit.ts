@@ -1,5 +1,5 @@
-import { compositeType, type TypedSql } from '../database/sql-function.ts'
-import type { Xof } from '../shared/money.ts'
+import { compositeType, type TypedSql } from '../../database/sql-function.ts'
+import type { Xof } from '../../shared/money.ts'
 import { beyond, type KeyLimitSet } from './key-limits.ts'
 
 /**

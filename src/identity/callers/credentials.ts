@@ -1,14 +1,14 @@
 import type pg from 'pg'
-import { DomainError } from '../shared/errors.ts'
-import { limits } from '../shared/limits.ts'
-import type { Log } from '../telemetry/log.ts'
+import { DomainError } from '../../shared/errors.ts'
+import { limits } from '../../shared/limits.ts'
+import type { Log } from '../../telemetry/log.ts'
 import { type Actor, actorOf } from './actor.ts'
-import type { BlockedAddresses } from './blocked-addresses.ts'
-import { isAddressAllowed } from '../shared/ip-whitelist.ts'
-import { LruMap } from '../shared/lru-map.ts'
-import type { Role } from './roles.ts'
+import type { BlockedAddresses } from '../members/blocked-addresses.ts'
+import { isAddressAllowed } from '../../shared/ip-whitelist.ts'
+import { LruMap } from '../../shared/lru-map.ts'
+import type { Role } from '../members/roles.ts'
 import { isExpired } from './tokens.ts'
-import { waits } from '../shared/waits.ts'
+import { waits } from '../../shared/waits.ts'
 
 /**
  * The time for which the known state of a credential is used without a new query. It is short because a

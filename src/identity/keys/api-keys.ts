@@ -1,9 +1,9 @@
-import { type SqlConnection, sqlFunction } from '../database/sql-function.ts'
-import { DomainError } from '../shared/errors.ts'
-import type { Secret } from '../shared/secret.ts'
+import { type SqlConnection, sqlFunction } from '../../database/sql-function.ts'
+import { DomainError } from '../../shared/errors.ts'
+import type { Secret } from '../../shared/secret.ts'
 import type { KeyLimitSet } from './key-limits.ts'
-import type { Scope } from './scopes.ts'
-import { currentPepperId, hashSecret, type MasterSecret, type Pair, pairFor } from './secrets.ts'
+import type { Scope } from '../callers/scopes.ts'
+import { currentPepperId, hashSecret, type MasterSecret, type Pair, pairFor } from '../secrets/secrets.ts'
 
 /** Both halves of a new key. The secret half cannot be read again later. */
 export interface IssuedKey {

@@ -1,4 +1,4 @@
-import { type Scope, scopes } from './scopes.ts'
+import { type Scope, scopes } from '../callers/scopes.ts'
 
 interface RoleRow {
   scopes: readonly Scope[]

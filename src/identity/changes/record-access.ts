@@ -1,4 +1,4 @@
-import { sqlFunction, sqlType } from '../database/sql-function.ts'
+import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
 /** Emits an event about the access to a merchant's account. `kind` is its type, `what` its data. */
 export const recordAccess = sqlFunction('record_access', {

@@ -1,11 +1,11 @@
 import type pg from 'pg'
-import { transact } from '../database/transact.ts'
-import { limits } from '../shared/limits.ts'
-import type { Log } from '../telemetry/log.ts'
-import { addressBlock } from '../shared/ip-whitelist.ts'
-import { takeHit } from '../limits/window.ts'
-import { LruMap } from '../shared/lru-map.ts'
-import { recordAccess } from './record-access.ts'
+import { transact } from '../../database/transact.ts'
+import { limits } from '../../shared/limits.ts'
+import type { Log } from '../../telemetry/log.ts'
+import { addressBlock } from '../../shared/ip-whitelist.ts'
+import { takeHit } from '../../limits/window.ts'
+import { LruMap } from '../../shared/lru-map.ts'
+import { recordAccess } from '../changes/record-access.ts'
 
 /**
  * The most alerts about refused addresses in one window: about one address of a merchant, and for the

@@ -1,11 +1,11 @@
 import type pg from 'pg'
-import { sqlFunction } from '../database/sql-function.ts'
-import { limits } from '../shared/limits.ts'
-import type { Access } from './authenticate.ts'
-import { addressBlock } from '../shared/ip-whitelist.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
+import { limits } from '../../shared/limits.ts'
+import type { Access } from '../callers/authenticate.ts'
+import { addressBlock } from '../../shared/ip-whitelist.ts'
 import { type Role, roles } from './roles.ts'
-import { rememberAddress } from '../limits/sign-in-waits.ts'
-import type { IssuedToken } from './tokens.ts'
+import { rememberAddress } from '../../limits/sign-in-waits.ts'
+import type { IssuedToken } from '../callers/tokens.ts'
 
 /** The longest life of a person's session (see docs/design/rules.md#people). */
 const sessionHours = 12

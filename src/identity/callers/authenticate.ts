@@ -1,28 +1,34 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { DomainError, type RefusalCode, type RefusalDetail, refusals } from '../shared/errors.ts'
-import { readInput, readTogether } from '../shared/input.ts'
-import { limits } from '../shared/limits.ts'
-import type { Log } from '../telemetry/log.ts'
+import { DomainError, type RefusalCode, type RefusalDetail, refusals } from '../../shared/errors.ts'
+import { readInput, readTogether } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
+import type { Log } from '../../telemetry/log.ts'
 import type { Actor } from './actor.ts'
-import { BlockedAddresses } from './blocked-addresses.ts'
-import { type KeyLimitSet, keyLimitsInput, narrow } from './key-limits.ts'
+import { BlockedAddresses } from '../members/blocked-addresses.ts'
+import { type KeyLimitSet, keyLimitsInput, narrow } from '../keys/key-limits.ts'
 import { CredentialWatch, type CredentialState } from './credentials.ts'
 import {
   addressBlock,
   type AddressMatcher,
   addressMatcher,
   isAddressAllowed,
-} from '../shared/ip-whitelist.ts'
-import { Passwords } from './passwords.ts'
-import { type RateLimitState, takeHit } from '../limits/window.ts'
-import { type Role, roles } from './roles.ts'
+} from '../../shared/ip-whitelist.ts'
+import { Passwords } from '../members/passwords.ts'
+import { type RateLimitState, takeHit } from '../../limits/window.ts'
+import { type Role, roles } from '../members/roles.ts'
 import { defaultScopes, isScope, type Scope, scopes } from './scopes.ts'
-import { isApiKey, isApiSecret, type MasterSecret, secretMatches, type StoredSecret } from './secrets.ts'
-import { openSigningKeys } from './signing-keys.ts'
+import {
+  isApiKey,
+  isApiSecret,
+  type MasterSecret,
+  secretMatches,
+  type StoredSecret,
+} from '../secrets/secrets.ts'
+import { openSigningKeys } from '../secrets/signing-keys.ts'
 import { createTokens, type Tokens } from './tokens.ts'
-import { LruMap } from '../shared/lru-map.ts'
-import { sqlFunction } from '../database/sql-function.ts'
+import { LruMap } from '../../shared/lru-map.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
 
 /** The most attempts at `POST /auth` per key or address and window (see docs/design/rules.md#bounds). */
 export const authAttemptsMax = 20
