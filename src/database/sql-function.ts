@@ -114,13 +114,16 @@ export function compositeType<Value>(
     fields: fields as SqlTable,
     print(value) {
       const given = value as Values
-      return `(${columns.map(({ property, encode }) => printField(encode(given[property]))).join(',')})`
+      const printed = columns.map(({ property, encode }) => printField(encode(given[property]) as Printable))
+      return `(${printed.join(',')})`
     },
   }
 }
 
+type Printable = string | number | bigint | boolean | Date | null | undefined
+
 /** Returns a field of a composite value: nothing for null, otherwise a text in quotes. */
-function printField(value: unknown): string {
+function printField(value: Printable): string {
   if (value == null) return ''
   const text = value instanceof Date ? value.toISOString() : String(value)
   return `"${text.replaceAll(/["\\]/g, '$&$&')}"`
@@ -167,8 +170,8 @@ export function sqlFunction<const Takes extends SqlTable, const G extends Gives>
  * Declares a function that serves many items at once.
  * @param table.each the arguments of each item: the function takes an array of each, named in the plural
  * (`merchantId: 'int'` is `merchant_ids int[]`)
- * @param table.as the composite type with these arguments as fields, where the function takes one array of it,
- * named `items`
+ * @param table.as a composite type with these arguments as fields: the function takes one array of it, which
+ * is named `items`
  * @param table.takes the arguments that are the same for all items
  */
 export function sqlFunctionOfMany<

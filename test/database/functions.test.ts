@@ -24,7 +24,7 @@ describe('our functions', () => {
     expect(defined.toSorted()).toEqual(rows.map(({ name }) => name).toSorted())
   })
 
-  test('nobody may call them but the roles that their files name', async () => {
+  test('only the roles that a file names may call its function', async () => {
     const db = await createTestDatabase()
     onTestFinished(() => db.drop())
     const { rows } = await db.owner.query(
@@ -141,7 +141,7 @@ describe('functions that change', () => {
     return rows.filter(({ may }) => may).map(({ role }) => role)
   }
 
-  test('only the roles that its file names may call a function, and only as long as it names them', async () => {
+  test('only the roles that its file names may call a function, as long as the file names them', async () => {
     const definition = 'answer() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$'
     await start()
     expect(await mayCall()).toEqual([])

@@ -192,7 +192,7 @@ describe('a call', () => {
     ])
   })
 
-  test('takes items as one array of a composite type, whatever their fields hold', async () => {
+  test('a call takes items as one array of a composite type, with every kind of text', async () => {
     await db.owner.query(`CREATE TYPE said AS (word text, times int);
       CREATE TYPE saying AS (said said, note jsonb, at timestamptz, amount bigint)`)
     onTestFinished(async () => void (await db.owner.query('DROP TYPE saying, said')))
@@ -209,13 +209,14 @@ describe('a call', () => {
     })
     const words = ['', 'a "b", \\c)', '{(NULL)}', "'; -- é", 'NULL', '\n\t', null]
     const at = new Date('2026-01-02T03:04:05.678Z')
+    const printed = '2026-01-02T03:04:05.678+00:00'
     const items = words.map((word, times) => ({ said: { word, times }, note: { word }, at, amount: 5n }))
     const rows = await sayings(db.owner, [...items, { said: null, note: null, at, amount: null }], {
       before: '-',
     })
     expect(rows.map(({ told }) => told)).toEqual([
-      ...words.map((word, times) => ['-', word, times, { word }, '2026-01-02T03:04:05.678+00:00', 5]),
-      ['-', null, null, null, '2026-01-02T03:04:05.678+00:00', null],
+      ...words.map((word, times) => ['-', word, times, { word }, printed, 5]),
+      ['-', null, null, null, printed, null],
     ])
     expect(await sayings(db.owner, [], { before: '-' })).toEqual([])
   })

@@ -6,7 +6,7 @@ import { createPayouts as runCreatePayouts } from '../../src/resources/payouts/c
 import { beginPayouts as runBeginPayouts } from '../../src/resources/payouts/send.ts'
 import { settlePayouts as runSettlePayouts } from '../../src/resources/payouts/settle.ts'
 import type { PayoutStatus } from '../../src/resources/payouts/states.ts'
-import { reverseDisbursements as runReverse } from '../../src/resources/reverse-disbursement.ts'
+import { reverseDisbursements as runReverse } from '../../src/resources/disbursements/reverse.ts'
 import { depositMany as runDepositMany } from '../../src/resources/transactions/disburse.ts'
 import { settleDeposits as runSettleDeposits } from '../../src/resources/transactions/settle-deposit.ts'
 import type { TransactionStatus } from '../../src/resources/transactions/states.ts'

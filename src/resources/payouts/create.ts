@@ -15,7 +15,7 @@ import { limits } from '../../shared/limits.ts'
 import { currency, type Xof } from '../../shared/money.ts'
 import { payoutMethods, type Provider, providers } from '../../shared/providers.ts'
 import { identityOf } from '../../requests/identity.ts'
-import { paymentOutTypes, recordsPaymentsOut } from '../record-payment.ts'
+import { paymentOutTypes, recordsPaymentsOut } from '../disbursements/record.ts'
 import type { PayoutStatus } from './states.ts'
 
 /** The longest time between now and the scheduled time of a payout (see docs/design/rules.md#payouts). */

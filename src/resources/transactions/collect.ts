@@ -23,7 +23,7 @@ import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { deadlineIn } from '../../operators/call-limits.ts'
 import { identityOf } from '../../requests/identity.ts'
-import { paymentTypes } from '../record-payment.ts'
+import { paymentTypes } from '../disbursements/record.ts'
 import {
   answered,
   askPayer,

@@ -12,7 +12,7 @@ import { newRequest, type OpenRequest } from '../../requests/open-request.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { sendDeadline, type SendOutcome } from '../../requests/send.ts'
-import { paymentOutTypes, recordsPaymentsOut } from '../record-payment.ts'
+import { paymentOutTypes, recordsPaymentsOut } from '../disbursements/record.ts'
 import {
   answered,
   connectedOperator,

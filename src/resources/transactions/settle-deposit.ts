@@ -1,6 +1,6 @@
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import { outcomeTypes } from '../../requests/outcome.ts'
-import { settlesPaymentsOut } from '../settle-payment-out.ts'
+import { settlesPaymentsOut } from '../disbursements/settle.ts'
 import type { TransactionStatus } from './states.ts'
 
 /** Writes status, ledger entries, event and the end of the operator request in one commit. */

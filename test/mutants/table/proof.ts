@@ -164,7 +164,7 @@ export const proofMutants: readonly Mutant[] = [
     file: 'src/database/busy.ts',
     find: 'downCodes.has(code) || lacksResources.test(code)',
     replace: 'downCodes.has(code)',
-    test: 'spec/service/disk-full.soak.ts',
+    test: 'spec/resilience/disk-full.soak.ts',
     finds: 'from the database is 503 with Retry-After over every protocol',
   },
 ]

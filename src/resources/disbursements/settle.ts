@@ -1,13 +1,13 @@
 import type { Pool } from 'pg'
-import { shareStatement } from '../database/shared-statements.ts'
-import type { ArgumentsOf } from '../database/sql-function.ts'
+import { shareStatement } from '../../database/shared-statements.ts'
+import type { ArgumentsOf } from '../../database/sql-function.ts'
 import {
   type FinalOutcome,
   reportOtherOutcome,
   outcomeArguments,
   type outcomeTypes,
-} from '../requests/outcome.ts'
-import type { RequestServices } from '../requests/subjects.ts'
+} from '../../requests/outcome.ts'
+import type { RequestServices } from '../../requests/subjects.ts'
 
 /** The state of a payment out after an outcome was applied. */
 interface Settlement<Status> {

@@ -1,11 +1,11 @@
 import type { Pool } from 'pg'
-import { asPlatform } from '../database/as-platform.ts'
-import { shareStatement } from '../database/shared-statements.ts'
-import { sqlFunctionOfMany } from '../database/sql-function.ts'
-import type { Evidence } from '../operators/operator.ts'
-import { originOf, type OpenRequest } from '../requests/open-request.ts'
-import { evidenceJson } from '../requests/outcome.ts'
-import type { RequestServices } from '../requests/subjects.ts'
+import { asPlatform } from '../../database/as-platform.ts'
+import { shareStatement } from '../../database/shared-statements.ts'
+import { sqlFunctionOfMany } from '../../database/sql-function.ts'
+import type { Evidence } from '../../operators/operator.ts'
+import { originOf, type OpenRequest } from '../../requests/open-request.ts'
+import { evidenceJson } from '../../requests/outcome.ts'
+import type { RequestServices } from '../../requests/subjects.ts'
 
 /**
  * Reverses a disbursement after its operator confirmed that it gave the money back: the amount becomes

@@ -1,13 +1,13 @@
-import { recordingType } from '../audit/audit-log.ts'
-import type { Context } from '../context.ts'
-import { type Many, shareStatement } from '../database/shared-statements.ts'
-import { actorOf } from '../identity/callers/actor.ts'
+import { recordingType } from '../../audit/audit-log.ts'
+import type { Context } from '../../context.ts'
+import { type Many, shareStatement } from '../../database/shared-statements.ts'
+import { actorOf } from '../../identity/callers/actor.ts'
 import {
   type DailyLimit,
   dailyLimitOf,
   dailyLimitType,
   withinDailyLimit,
-} from '../identity/keys/daily-limit.ts'
+} from '../../identity/keys/daily-limit.ts'
 
 /** The arguments that each payment passes to the statement that records it, with its audit entry. */
 export const paymentTypes = {
