@@ -48,10 +48,14 @@ const relayDescriptions = {
   beforeArgOptions: { description: 'Only the entries before this cursor.' },
   firstArgOptions: {
     defaultValue: limits.pageSizeDefault,
-    description: 'Page size from the start of the list, 1 to 100. Its default does not count beside `last`.',
+    description:
+      `Page size from the start of the list, 1 to ${limits.pageSizeMax}. Its default does not count ` +
+      'beside `last`.',
   },
   lastArgOptions: {
-    description: 'Page size from the end of the list, 1 to 100. `last` with `before` reads backwards.',
+    description:
+      `Page size from the end of the list, 1 to ${limits.pageSizeMax}. \`last\` with \`before\` reads ` +
+      'backwards.',
   },
 } as const
 

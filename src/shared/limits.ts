@@ -67,6 +67,8 @@ export const limits = {
   // People who sign in (see docs/design/rules.md#people).
   passwordLengthMin: 12,
   passwordLengthMax: 128,
+  /** Time for which the link of an invitation works. */
+  invitationHours: 72,
   /** The number of failed sign-ins at which the merchant is notified. */
   signInAlertFailures: 10,
   /** Failed sign-ins from one address, over all accounts, that cause no wait there. Choice: ten. */
@@ -209,3 +211,8 @@ export const limits = {
   /** Time for the remaining answers of operators; later answers are queried after the next start. */
   drainOperatorsMs: 1 * second,
 } as const
+
+/** Writes a bound for readers of English: `10,000`. */
+export function inWords(bound: number): string {
+  return bound.toLocaleString('en')
+}

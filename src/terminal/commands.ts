@@ -18,6 +18,7 @@ import { formatXof } from '../shared/money.ts'
 import { readInput, text, wholeNumber } from '../shared/input.ts'
 import { DomainError } from '../shared/errors.ts'
 import { restoreCommands } from './restore-commands.ts'
+import { limits } from '../shared/limits.ts'
 
 /** The flags of all commands. */
 interface Flags {
@@ -134,7 +135,7 @@ async function inviteMember(
     answer: { merchant_id: merchantId, member_id: made.id, role: made.role, invitation: made.token },
     words: [
       `Member ${made.id} of merchant ${merchantId}, ${made.role}, is invited: the service sends the e-mail.`,
-      `  Invitation  ${made.token}   (shown this once; valid for 72 hours)`,
+      `  Invitation  ${made.token}   (shown this once; valid for ${limits.invitationHours} hours)`,
     ].join('\n'),
   }
 }

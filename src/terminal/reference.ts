@@ -11,7 +11,7 @@ import { idempotencyKeyLengthMax } from '../http/idempotency.ts'
 import { payoutScheduleMaxMs } from '../resources/payouts/create.ts'
 import { refusals } from '../shared/errors.ts'
 import { referenceLengthMax } from '../shared/input.ts'
-import { limits } from '../shared/limits.ts'
+import { inWords, limits } from '../shared/limits.ts'
 import { adminCommands, adminFlags } from './usage.ts'
 
 const folder = join(import.meta.dirname, '../docs/reference')
@@ -175,7 +175,7 @@ function eventsPage(): string {
 }
 
 const minute = 60_000
-const francs = (amount: number) => `${amount.toLocaleString('en')} F`
+const francs = (amount: number) => `${inWords(amount)} F`
 const bytes = (count: number) => (count < 1_048_576 ? `${count / 1_024} KiB` : `${count / 1_048_576} MiB`)
 
 function limitsPage(): string {
@@ -199,7 +199,7 @@ function limitsPage(): string {
     ],
     ['Answer of `POST /deposit`', `within ${limits.depositWaitMs / 1_000} seconds`],
     ['Page of a list', `1 to ${limits.pageSizeMax}, ${limits.pageSizeDefault} if not given`],
-    ['Recipients of a batch', limits.batchRecipientsMax.toLocaleString('en')],
+    ['Recipients of a batch', inWords(limits.batchRecipientsMax)],
     ['Body of a request', bytes(limits.bodyMaxBytes)],
     ['Body of a request with recipients', bytes(limits.recipientsBodyMaxBytes)],
     ['Webhook endpoints of a merchant', String(limits.webhooksPerMerchantMax)],
@@ -211,10 +211,10 @@ function limitsPage(): string {
     ['Name of a beneficiary', `1 to ${limits.beneficiaryNameLengthMax} characters`],
     ['Length of a description', `${limits.descriptionLengthMax} characters`],
     ['Address of a payment link', `${limits.linkSlugLengthMin} to ${limits.linkSlugLengthMax} characters`],
-    ['Objects that one GraphQL operation may give', limits.graphqlCostMax.toLocaleString('en')],
-    ['Fields and fragments of a GraphQL document', limits.graphqlSelectionsMax.toLocaleString('en')],
+    ['Objects that one GraphQL operation may give', inWords(limits.graphqlCostMax)],
+    ['Fields and fragments of a GraphQL document', inWords(limits.graphqlSelectionsMax)],
     ['Subscriptions of one token', String(limits.subscriptionsPerTokenMax)],
-    ['Subscriptions of a merchant', limits.subscriptionsPerMerchantMax.toLocaleString('en')],
+    ['Subscriptions of a merchant', inWords(limits.subscriptionsPerMerchantMax)],
     ['WebSocket connections of one token', String(limits.webSocketsPerTokenMax)],
     ['WebSocket connections of one address', String(limits.webSocketsPerAddressMax)],
   ]

@@ -8,7 +8,7 @@ import { rememberAddress } from '../../limits/sign-in-waits.ts'
 import type { IssuedToken } from '../callers/tokens.ts'
 
 /** The longest life of a person's session (see docs/design/rules.md#people). */
-const sessionHours = 12
+export const sessionHours = 12
 
 /** A member whose credentials were verified. */
 export interface VerifiedMember {

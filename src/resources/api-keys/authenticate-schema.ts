@@ -13,6 +13,7 @@ import { inputOf } from '../../graphql/input.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { KeyLimits } from './limits-schema.ts'
+import { limits } from '../../shared/limits.ts'
 
 const AccessToken = builder.objectRef<ExchangeResult>('AccessToken').implement({
   description: 'An access token: a program sends it with each request.',
@@ -48,7 +49,9 @@ const AuthenticateInputType = inputOf('AuthenticateInput', authenticateInput, {
     apiKey: 'The public part of the API key.',
     apiSecret: 'The secret part of the API key.',
     scopes: 'Scopes of the token, each one that the key holds. Default: `pay`, `deposit` and `balance`.',
-    expiresInHours: 'Lifetime of the token in whole hours, 1 to 720. Default: 24.',
+    expiresInHours:
+      `Lifetime of the token in whole hours, ${limits.tokenHoursMin} to ${limits.tokenHoursMax}. ` +
+      `Default: ${limits.tokenHoursDefault}.`,
     limits: "Limits of the token, each at most as wide as the key's own. Default: the limits of the key.",
   },
 })

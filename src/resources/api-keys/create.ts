@@ -16,7 +16,7 @@ import { recordAccess } from '../../identity/changes/record-access.ts'
 
 /** The longest life of an API key: ten years of 366 days. Choice. */
 const apiKeyLifetimeMaxMs = 10 * 366 * 24 * 3_600_000
-const apiKeyNameLengthMax = 100
+export const apiKeyNameLengthMax = 100
 
 export const createApiKeyInput = z.object({
   name: text({ min: 1, max: apiKeyNameLengthMax }),

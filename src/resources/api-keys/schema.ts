@@ -8,7 +8,7 @@ import { inputOf } from '../../graphql/input.ts'
 import { Scope } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
-import { createMerchantKey, createApiKeyInput } from './create.ts'
+import { apiKeyNameLengthMax, createMerchantKey, createApiKeyInput } from './create.ts'
 import { KeyLimits } from './limits-schema.ts'
 import { regenerateMerchantKey } from './regenerate.ts'
 import { revokeMerchantKey } from './revoke.ts'
@@ -32,7 +32,7 @@ const ApiKey = builder.prismaNode('ApiKey', {
       description: 'The id of the key in REST; events call it `api_key_id`.',
     }),
     name: t.exposeString('name', {
-      description: 'The name that its creator gave to the key, 1 to 100 characters.',
+      description: `The name that its creator gave to the key, 1 to ${apiKeyNameLengthMax} characters.`,
     }),
     prefix: t.string({
       description: 'The first characters of the public part of the key, to recognise it.',
@@ -160,7 +160,7 @@ const IssuedApiKey = builder.objectRef<IssuedKey>('IssuedApiKey').implement({
 const CreateApiKeyInput = inputOf('CreateApiKeyInput', createApiKeyInput, {
   description: 'A new API key.',
   fields: {
-    name: 'A name for the key, 1 to 100 characters.',
+    name: `A name for the key, 1 to ${apiKeyNameLengthMax} characters.`,
     scopes: 'The permissions (scopes) of the key. You can give only scopes that you have.',
     expiresAt:
       'The moment when the key stops working, within ten years. A key created with an API key ' +

@@ -13,6 +13,7 @@ import { approve, reject } from './decide.ts'
 import type { ApprovalStatus } from './states.ts'
 import { seesApprovals, type ApprovalSubjectKind, subjectsSeenBy } from './subjects.ts'
 import { countWaiting, readCursor, readWaiting } from './waiting.ts'
+import { limits } from '../../shared/limits.ts'
 
 type Model = PrismaObjectRef<typeof builder.$inferSchemaTypes, PrismaModelTypes, object>
 
@@ -47,7 +48,9 @@ builder.queryField('approvalsWaiting', (t) =>
       'Requests that wait for approval and that the token may see, in the order of their ' +
       'expiry. `canApprove` shows which ones the caller can approve.',
     args: {
-      first: t.arg.int({ description: 'Page size, 1 to 100. Default: 20.' }),
+      first: t.arg.int({
+        description: `Page size, 1 to ${limits.pageSizeMax}. Default: ${limits.pageSizeDefault}.`,
+      }),
       after: t.arg.string({ description: 'The cursor of the last request that you have.' }),
     },
     resolve: (_root, args, ctx, info) => {

@@ -26,7 +26,7 @@ import {
 /** The reason why these functions bypass row-level security. */
 const reason = 'the SQL function receives the id of the merchant'
 
-const batchTitleLengthMax = 200
+export const batchTitleLengthMax = 200
 
 /** The input of a new batch; `readRows` checks its recipients (see docs/design/rules.md#batches). */
 export const createBatchInput = z.object({

@@ -12,6 +12,7 @@ import { loadBatch } from './load-batch.ts'
 import { pageOfRecipients, recipientFilterInput } from './recipient-pages.ts'
 import { Batch, countsSelect } from './schema.ts'
 import { recipientStates } from './states.ts'
+import { limits } from '../../shared/limits.ts'
 
 const RecipientStatus = stateEnum(
   'RecipientStatus',
@@ -118,7 +119,7 @@ const Recipient = builder.prismaNode('BatchRecipient', {
       description: 'The id of the recipient in REST.',
     }),
     name: t.string({
-      description: 'The name of the recipient, 1 to 200 characters.',
+      description: `The name of the recipient, 1 to ${limits.recipientNameLengthMax} characters.`,
       resolve: ({ name }) => name,
     }),
     account: t.string({

@@ -6,11 +6,11 @@ import { Currency, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { readSmallId } from '../../shared/ids.ts'
 import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
-import { limits } from '../../shared/limits.ts'
+import { inWords, limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { addRecipients } from './add-recipients.ts'
 import { cancelBatch } from './cancel.ts'
-import { createBatch, createBatchInput, dryRunCreate } from './create.ts'
+import { batchTitleLengthMax, createBatch, createBatchInput, dryRunCreate } from './create.ts'
 import { duplicatesOf } from './duplicates.ts'
 import { BatchForecast, DuplicateAccount, InputWarning } from './preview-schema.ts'
 import type { BatchChange } from './preview.ts'
@@ -49,12 +49,16 @@ export const Batch = builder.prismaNode('Batch', {
   findUnique: (id, ctx) => ({ id_merchantId: { ...mine(ctx), id: batchId(id) } }),
   nullable: true,
   scope: ['bulk_pay'],
-  description: 'A batch: payments to up to 10,000 recipients that are sent together.',
+  description:
+    `A batch: payments to up to ${inWords(limits.batchRecipientsMax)} recipients that are sent ` +
+    'together.',
   fields: (t) => ({
     databaseId: t.expose('id', { type: 'SafeInt', description: 'The id of the batch in REST.' }),
     title: t.exposeString('title', {
       nullable: true,
-      description: 'The title that the merchant gave, at most 200 characters; null when there is none.',
+      description:
+        `The title that the merchant gave, at most ${batchTitleLengthMax} characters; null when there is ` +
+        'none.',
     }),
     status: t.expose('status', { type: BatchStatus, description: 'The present status of the batch.' }),
     currency: t.field({
@@ -205,9 +209,11 @@ function readBatch(ctx: Context, query: object, id: number) {
 const RecipientInput = inputOf('RecipientInput', recipientInput, {
   description: 'A recipient of a batch.',
   fields: {
-    name: 'The name of the recipient, 1 to 200 characters.',
+    name: `The name of the recipient, 1 to ${limits.recipientNameLengthMax} characters.`,
     account: 'A mobile number in Mali, for example +223 70 00 00 00.',
-    amount: 'The amount in whole XOF, 1,000 to 100,000,000.',
+    amount:
+      `The amount in whole XOF, ${inWords(limits.disburseAmountMinXof)} to ` +
+      `${inWords(limits.payoutAmountMaxXof)}.`,
     paymentMethod:
       "The operator. Default: that of the batch, else that of the merchant's beneficiary with " +
       'this account, else the one that the number suggests.',
@@ -218,9 +224,9 @@ const RecipientInput = inputOf('RecipientInput', recipientInput, {
 const CreateBatchInput = inputOf('CreateBatchInput', createBatchInput, {
   description: 'A new batch. Same as POST /bulk/batches in REST.',
   fields: {
-    title: 'A title for the batch, at most 200 characters.',
+    title: `A title for the batch, at most ${batchTitleLengthMax} characters.`,
     paymentMethod: 'The operator for recipients that name none.',
-    recipients: 'The recipients, at most 10,000. More can be added later.',
+    recipients: `The recipients, at most ${inWords(limits.batchRecipientsMax)}. More can be added later.`,
   },
 })
 
@@ -257,7 +263,9 @@ builder.mutationFields((t) => ({
       recipients: t.arg({
         type: [RecipientInput],
         required: true,
-        description: 'The recipients to add. A batch holds at most 10,000 in all.',
+        description:
+          'The recipients to add. A batch holds at most ' +
+          `${inWords(limits.batchRecipientsMax)} in all, with those that it has already.`,
       }),
     },
     resolve: (_root, { id, recipients }, ctx) => addRecipients(ctx, batchId(id), recipients),

@@ -8,6 +8,7 @@ import { type beneficiaryCategories, createBeneficiary, createBeneficiaryInput }
 import { beneficiariesWhere, beneficiaryFilterInput } from './list.ts'
 import { updateBeneficiary, updateBeneficiaryInput } from './update.ts'
 import { readSmallId } from '../../shared/ids.ts'
+import { limits } from '../../shared/limits.ts'
 
 const BeneficiaryCategory = wordEnum<(typeof beneficiaryCategories)[number]>(
   'BeneficiaryCategory',
@@ -33,7 +34,9 @@ const Beneficiary = builder.prismaNode('Beneficiary', {
   description: 'A saved payee for payouts.',
   fields: (t) => ({
     databaseId: t.expose('id', { type: 'SafeInt', description: 'The id of the beneficiary in REST.' }),
-    name: t.exposeString('name', { description: 'The name of the payee, 1 to 200 characters.' }),
+    name: t.exposeString('name', {
+      description: `The name of the payee, 1 to ${limits.beneficiaryNameLengthMax} characters.`,
+    }),
     account: t.exposeString('account', {
       description:
         'The phone number in E.164 format, +22370000000. For BankTransfer, the account as the ' +
@@ -114,7 +117,7 @@ const accountWords =
 const CreateBeneficiaryInput = inputOf('CreateBeneficiaryInput', createBeneficiaryInput, {
   description: 'A new beneficiary. Same as POST /beneficiaries in REST.',
   fields: {
-    name: 'The name of the payee, 1 to 200 characters.',
+    name: `The name of the payee, 1 to ${limits.beneficiaryNameLengthMax} characters.`,
     account: accountWords,
     category: 'The relation of the payee to the merchant. Default: CUSTOMER.',
     paymentMethod: payoutMethodWords,
@@ -125,7 +128,7 @@ const UpdateBeneficiaryInput = inputOf('UpdateBeneficiaryInput', updateBeneficia
   description:
     'Changes of a beneficiary. Fields that are left out stay. Same as PUT /beneficiaries/{id} in REST.',
   fields: {
-    name: 'The name of the payee, 1 to 200 characters.',
+    name: `The name of the payee, 1 to ${limits.beneficiaryNameLengthMax} characters.`,
     account: accountWords,
     isActive: 'False to keep the beneficiary but refuse payouts to it.',
     category: 'The relation of the payee to the merchant.',

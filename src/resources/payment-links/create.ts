@@ -14,8 +14,8 @@ import { makeSlug, slug } from './slug.ts'
 /**
  * The longest texts of a payment link, and its highest usage limit (see docs/design/rules.md#payment-links).
  */
-const linkTitleLengthMax = 200
-const linkDescriptionLengthMax = 1_000
+export const linkTitleLengthMax = 200
+export const linkDescriptionLengthMax = 1_000
 const linkUsageLimitMax = 1_000_000_000
 
 const uses = `must be a whole number from 1 to ${linkUsageLimitMax}`

@@ -7,10 +7,11 @@ import { connectionType, newestFirst, offsetWords } from '../../graphql/connecti
 import { readSmallId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
 import { type availabilities, readAvailability } from './availability.ts'
-import { createLink, createLinkInput } from './create.ts'
+import { createLink, createLinkInput, linkDescriptionLengthMax, linkTitleLengthMax } from './create.ts'
 import { linksWhere, linkFilterInput } from './list.ts'
 import { linkUrl, makeQr, type Qr } from './qr.ts'
 import { updateLink, updateLinkInput } from './update.ts'
+import { inWords } from '../../shared/limits.ts'
 
 const linkId = (id: string) => readSmallId('PaymentLink', id)
 
@@ -164,8 +165,8 @@ const amountWords = 'The amount in whole XOF, 100 to 1,000,000. Without an amoun
 const CreatePaymentLinkInput = inputOf('CreatePaymentLinkInput', createLinkInput, {
   description: 'A new payment link. Same as POST /payment-links in REST.',
   fields: {
-    title: 'The title that payers see, 1 to 200 characters.',
-    description: 'A text that payers see, at most 1,000 characters.',
+    title: `The title that payers see, 1 to ${linkTitleLengthMax} characters.`,
+    description: `A text that payers see, at most ${inWords(linkDescriptionLengthMax)} characters.`,
     amount: amountWords,
     currency: 'The currency: only `XOF`, which is the default.',
     urlSlug:
@@ -181,8 +182,8 @@ const UpdatePaymentLinkInput = inputOf('UpdatePaymentLinkInput', updateLinkInput
     'Changes of a payment link. Fields that are left out stay; null removes a value. Same ' +
     'as PUT /payment-links/{id} in REST.',
   fields: {
-    title: 'The title that payers see, 1 to 200 characters.',
-    description: 'A text that payers see, at most 1,000 characters.',
+    title: `The title that payers see, 1 to ${linkTitleLengthMax} characters.`,
+    description: `A text that payers see, at most ${inWords(linkDescriptionLengthMax)} characters.`,
     amount: amountWords,
     currency: 'The currency: only `XOF`.',
     usageLimit: 'Number of successful payments that the link accepts.',

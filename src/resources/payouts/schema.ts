@@ -9,12 +9,13 @@ import { failureOf } from '../../operators/failure-reasons.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
 import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { globalId, readId } from '../../shared/ids.ts'
-import { invalidInput } from '../../shared/input.ts'
+import { invalidInput, referenceLengthMax } from '../../shared/input.ts'
 import { currency } from '../../shared/money.ts'
 import { cancelPayout } from './cancel.ts'
 import { createPayout, createPayoutInput } from './create.ts'
 import { countPayouts, payoutsWhere, payoutFilterInput } from './list.ts'
 import { payoutStates } from './states.ts'
+import { inWords, limits } from '../../shared/limits.ts'
 
 const PayoutStatus = stateEnum('PayoutStatus', payoutStates, 'The status of a payout.', {
   cancelled: 'The payout was cancelled, rejected, or not approved in time.',
@@ -207,14 +208,16 @@ builder.objectField(refusalType('DUPLICATE_PAYOUT'), 'existingPayout', (t) =>
 const CreatePayoutInput = inputOf('CreatePayoutInput', createPayoutInput, {
   description: 'A payout to a phone number or to a saved beneficiary. Same as POST /payouts in REST.',
   fields: {
-    amount: 'The amount in whole XOF, 1,000 to 100,000,000.',
+    amount:
+      `The amount in whole XOF, ${inWords(limits.disburseAmountMinXof)} to ` +
+      `${inWords(limits.payoutAmountMaxXof)}.`,
     paymentMethod: 'The operator. Required when no beneficiary is given. BankTransfer is not supported yet.',
     destinationPhone: 'The mobile number in Mali to pay. Required when no beneficiary is given.',
     destinationAccount: 'A bank account. It is not supported yet and is refused.',
     beneficiaryId: 'The beneficiary to pay: its global id, or its id in REST.',
     reference:
-      'Your own reference, 1 to 100 characters, unique among the payouts of the merchant. ' +
-      'Default: the service makes one.',
+      `Your own reference, 1 to ${referenceLengthMax} characters, unique among the payouts of the ` +
+      'merchant. Default: the service makes one.',
     scheduledAt:
       'The moment to send the payout, at most 366 days ahead. The money is reserved at that ' +
       'moment. Default: now.',

@@ -4,7 +4,14 @@ import { inputOf } from '../../graphql/input.ts'
 import { wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { globalId } from '../../shared/ids.ts'
-import { approvalGaps, type locales, updateSettings, updateSettingsInput } from './update.ts'
+import {
+  approvalGaps,
+  approvalsRequiredMax,
+  type locales,
+  updateSettings,
+  updateSettingsInput,
+} from './update.ts'
+import { limits } from '../../shared/limits.ts'
 
 const Locale = wordEnum<(typeof locales)[number]>(
   'Locale',
@@ -89,7 +96,7 @@ const Settings = builder.prismaNode('Merchant', {
       description: 'The amount in whole XOF from which approvals are required.',
     }),
     approvalsRequired: t.exposeInt('approvalsRequired', {
-      description: 'Number of people who must approve a request, 1 to 3.',
+      description: `Number of people who must approve a request, 1 to ${approvalsRequiredMax}.`,
     }),
     approvalsCoverDeposits: t.exposeBoolean('approvalsCoverDeposits', {
       description: 'True when deposits and refunds of `approvalThreshold` or more also require approvals.',
@@ -136,10 +143,10 @@ builder.queryField('settings', (t) =>
 const UpdateSettingsInput = inputOf('UpdateSettingsInput', updateSettingsInput, {
   description: 'Changes of the settings. Fields that are left out stay.',
   fields: {
-    businessName: 'The name of the business, 1 to 200 characters.',
+    businessName: `The name of the business, 1 to ${limits.merchantNameLengthMax} characters.`,
     notificationEmail: 'The e-mail address for messages about the account. An empty text removes it.',
     approvalThreshold: 'The amount in whole XOF from which approvals are required; 0 for every amount.',
-    approvalsRequired: 'Number of people who must approve a request, 1 to 3.',
+    approvalsRequired: `Number of people who must approve a request, 1 to ${approvalsRequiredMax}.`,
     approvalsCoverDeposits:
       'True to require approvals for deposits and refunds too. It is false on a new account.',
     ipWhitelist:

@@ -21,7 +21,7 @@ const reason = 'changes the merchant that the token names'
 const approvalThresholdMaxXof = 1_000_000_000_000
 
 /** The most approvals that one payment or change may require (see docs/design/rules.md#approvals). */
-const approvalsRequiredMax = 3
+export const approvalsRequiredMax = 3
 
 /** The most entries of an address whitelist (see docs/design/rules.md#settings). */
 const ipWhitelistMax = 50

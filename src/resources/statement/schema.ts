@@ -18,6 +18,7 @@ import { globalId } from '../../shared/ids.ts'
 import { connect, readPageOf } from '../../shared/page.ts'
 import { loadEntries } from './entries.ts'
 import { checkSpan, originOf } from './span.ts'
+import { limits } from '../../shared/limits.ts'
 
 const LedgerAccount = wordEnum('LedgerAccount', accounts, 'An account of the merchant in the ledger.')
 const Step = wordEnum('LedgerStep', ledgerSteps, 'The reason of a ledger entry.')
@@ -200,7 +201,9 @@ builder.queryField('statement', (t) =>
           type: Lines,
           description: 'The changes in the period, oldest first.',
           args: {
-            first: t.arg.int({ description: 'Page size, 1 to 100. Default: 20.' }),
+            first: t.arg.int({
+              description: `Page size, 1 to ${limits.pageSizeMax}. Default: ${limits.pageSizeDefault}.`,
+            }),
             after: t.arg.string({ description: 'The cursor of the last line that you have.' }),
           },
           resolve: async ({ from, to }, args, ctx) => {

@@ -30,7 +30,7 @@ export const acceptInput = z.object({
  * Accepts an invitation, once, and signs in.
  * @param raw.token the token of the invitation e-mail
  * @param raw.name the corrected name, if the invitation had a wrong one
- * @throws DomainError INVALID_INPUT (also: the token is unknown, used, or older than 72 hours),
+ * @throws DomainError INVALID_INPUT (also: the token is unknown, used or expired),
  *   ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, OVERLOADED
  */
 export async function acceptInvitation(ctx: Context, raw: z.input<typeof acceptInput>): Promise<SignedIn> {

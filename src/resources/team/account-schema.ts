@@ -14,6 +14,8 @@ import { confirmSecondFactor, endSecondFactor, startSecondFactor, type TotpSetup
 import { listSessions, type LiveSession, revokeSession, signOut } from './sessions.ts'
 import { type SignedIn, signInMember, signInInput } from './sign-in.ts'
 import { globalId, readSmallId } from '../../shared/ids.ts'
+import { limits } from '../../shared/limits.ts'
+import { sessionHours } from '../../identity/members/sessions.ts'
 
 // Sign-in, sign-out and the account of the member who calls. A role that can only read may do all of this.
 
@@ -109,6 +111,8 @@ const RecoveryCodes = builder.objectRef<{ codes: string[] }>('RecoveryCodes').im
   }),
 })
 
+const newPassword = `The new password, ${limits.passwordLengthMin} to ${limits.passwordLengthMax} characters.`
+
 const SignInInput = inputOf('SignInInput', signInInput, {
   description: 'The credentials of a person.',
   fields: {
@@ -125,9 +129,9 @@ const SignInInput = inputOf('SignInInput', signInInput, {
 const AcceptInvitationInput = inputOf('AcceptInvitationInput', acceptInput, {
   description: 'The token of an invitation, and the password that the new member chooses.',
   fields: {
-    token: 'The token in the invitation e-mail. It is valid once, for 72 hours.',
+    token: `The token in the invitation e-mail. It is valid once, for ${limits.invitationHours} hours.`,
     name: "The member's name, 1 to 200 characters. Left out, the name in the invitation stays.",
-    password: 'The new password, 12 to 128 characters.',
+    password: newPassword,
   },
 })
 const RequestPasswordResetInput = inputOf('RequestPasswordResetInput', resetRequestInput, {
@@ -141,7 +145,7 @@ const ResetPasswordInput = inputOf('ResetPasswordInput', resetInput, {
   description: 'A token and a new password.',
   fields: {
     token: 'The token in the e-mail.',
-    password: 'The new password, 12 to 128 characters.',
+    password: newPassword,
   },
 })
 
@@ -167,7 +171,7 @@ builder.mutationFields((t) => ({
     type: SignedInType,
     nullable: true,
     scope: 'public',
-    description: 'Signs a person in for 12 hours. Each failed try makes the next one wait longer.',
+    description: `Signs a person in for ${sessionHours} hours. Each failed try lengthens the next wait.`,
     errors: refusals(
       'INVALID_INPUT',
       'CREDENTIALS_REJECTED',
@@ -252,7 +256,10 @@ builder.mutationFields((t) => ({
     errors: refusals('INVALID_INPUT', 'FORBIDDEN', 'CREDENTIALS_REJECTED', 'RATE_LIMITED', 'OVERLOADED'),
     args: {
       current: t.arg.string({ description: 'The present password.', required: true }),
-      password: t.arg.string({ required: true, description: 'The new password, 12 to 128 characters.' }),
+      password: t.arg.string({
+        required: true,
+        description: newPassword,
+      }),
     },
     resolve: (_root, args, ctx) => changePassword(ctx, args.current, args.password).then(() => done),
   }),

@@ -4,6 +4,7 @@ import { encrypt, decrypt } from '../../identity/secrets/encrypt.ts'
 import type { MasterSecret } from '../../identity/secrets/secrets.ts'
 import type { OutgoingMail } from '../../mail/mailer.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
+import { limits } from '../../shared/limits.ts'
 
 const insertEmail = sqlFunction('write_email', {
   takes: { email: 'uuid', merchant: 'int', namedTemplate: 'text', encryptedText: 'bytea' },
@@ -108,7 +109,7 @@ const templates: Record<EmailContent['template'], Template> = {
           `Bonjour ${name},`,
           '',
           `${merchant} vous invite à rejoindre son compte de paiements.`,
-          'Choisissez votre mot de passe à cette adresse dans les 72 heures :',
+          `Choisissez votre mot de passe à cette adresse dans les ${limits.invitationHours} heures :`,
           '',
           detail,
           '',
@@ -121,7 +122,7 @@ const templates: Record<EmailContent['template'], Template> = {
           `Hello ${name},`,
           '',
           `${merchant} invites you to join its payments account.`,
-          'Choose your password at this address, within 72 hours:',
+          `Choose your password at this address, within ${limits.invitationHours} hours:`,
           '',
           detail,
           '',

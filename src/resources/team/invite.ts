@@ -12,14 +12,12 @@ import { email, oneOf, readInput, text } from '../../shared/input.ts'
 import { writeEmail } from './emails.ts'
 import { checkManages, lockTeam, type TeamMerchant } from './team-lookup.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
+import { limits } from '../../shared/limits.ts'
 
 /** The reason to work without row-level security. */
 const reason = 'the token, or an administrator, names the merchant'
 
-const memberNameLengthMax = 200
-
-/** Time for which the link of an invitation works. */
-const invitationLifetimeMs = 72 * 3_600_000
+export const memberNameLengthMax = 200
 
 export const memberName = text({ min: 1, max: memberNameLengthMax })
 /** An e-mail address in lower case, so that one person has one address in every spelling. */
@@ -33,7 +31,8 @@ export const inviteMemberInput = z.object({
 type InviteMemberInput = z.input<typeof inviteMemberInput>
 
 /**
- * Invites a person to the team: an e-mail links to the page to choose a password, within 72 hours.
+ * Invites a person to the team: an e-mail links to the page to choose a password, within 72 hours
+ * (`limits.invitationHours`).
  * @param raw.role default: viewer
  * @throws DomainError INVALID_INPUT, FORBIDDEN (a role that the caller does not manage), ALREADY_MEMBER
  * @see docs/design/rules.md#people
@@ -110,7 +109,7 @@ async function addMember(
     givenRole: role,
     operationId: madeFor,
     invitation: hash,
-    lifetimeMs: invitationLifetimeMs,
+    lifetimeMs: limits.invitationHours * 3_600_000,
   })
   if (id === null) return { id: await ownOf(tx, merchantId, madeFor), token: '' }
   const { name: merchant, locale } = shop

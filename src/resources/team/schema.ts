@@ -5,10 +5,11 @@ import { MemberRole, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { changeMemberRole } from './change-role.ts'
-import { inviteMember, inviteMemberInput } from './invite.ts'
+import { inviteMember, inviteMemberInput, memberNameLengthMax } from './invite.ts'
 import { listedMembers } from './list.ts'
 import { removeMember } from './remove.ts'
 import { readSmallId } from '../../shared/ids.ts'
+import { limits } from '../../shared/limits.ts'
 
 const memberId = (id: string) => readSmallId('TeamMember', id)
 
@@ -94,7 +95,7 @@ builder.queryFields((t) => ({
 const InviteMemberInput = inputOf('InviteMemberInput', inviteMemberInput, {
   description: 'An invitation to the team. Same as POST /team/invite in REST.',
   fields: {
-    name: 'The name of the person, 1 to 200 characters.',
+    name: `The name of the person, 1 to ${memberNameLengthMax} characters.`,
     email: 'The e-mail address that receives the invitation. Each address can be in the team once.',
     role: 'The role of the new member. Default: VIEWER.',
   },
@@ -105,7 +106,9 @@ builder.mutationFields((t) => ({
     type: TeamMember,
     nullable: true,
     scope: ['team'],
-    description: 'Invites a person to the team. An e-mail shows where to choose a password, within 72 hours.',
+    description:
+      'Invites a person to the team. An e-mail shows where to choose a password, within ' +
+      `${limits.invitationHours} hours.`,
     errors: refusals('INVALID_INPUT', 'FORBIDDEN', 'ALREADY_MEMBER'),
     args: {
       input: t.arg({ type: InviteMemberInput, description: 'The person and the role.', required: true }),

@@ -10,12 +10,14 @@ import { currency } from '../../shared/money.ts'
 import { collect, collectInput } from './collect.ts'
 import type { Initiation } from './initiation.ts'
 import { Transaction, TransactionStatus } from './schema.ts'
+import { inWords, limits } from '../../shared/limits.ts'
+import { referenceLengthMax } from '../../shared/input.ts'
 
 const InitiationStatus = wordEnum(
   'InitiationStatus',
   {
     cancelled: 'The payment was cancelled before it was complete.',
-    expired: 'The customer did not confirm within 24 hours.',
+    expired: `The customer did not confirm within ${limits.collectionLifetimeMs / 3_600_000} hours.`,
     failed: 'The operator refused the payment, or it could not be completed.',
     pending: 'The customer was asked and has not confirmed yet.',
     pending_approval: 'Members of the team must approve the payment first.',
@@ -124,14 +126,16 @@ builder.objectField(refusalType('DUPLICATE_REFERENCE'), 'existingTransaction', (
 const CollectPaymentInput = inputOf('CollectPaymentInput', collectInput, {
   description: 'A collection: a payment request to a customer. Same as POST /pay in REST.',
   fields: {
-    amount: 'The amount in whole XOF, 100 to 1,000,000.',
+    amount:
+      `The amount in whole XOF, ${inWords(limits.collectAmountMinXof)} to ` +
+      `${inWords(limits.amountMaxXof)}.`,
     customerPhone:
       "The customer's mobile number in Mali, for example +223 70 00 00 00, 70000000 or 00223 " +
       '70 00 00 00.',
     currency: 'The currency: only `XOF`, which is the default.',
     reference:
-      'Your own reference, 1 to 100 characters, unique per merchant. A repeated request with ' +
-      'the same reference never pays twice. Default: the service makes one.',
+      `Your own reference, 1 to ${referenceLengthMax} characters, unique per merchant. A repeated request ` +
+      'with the same reference never pays twice. Default: the service makes one.',
     returnUrl: 'The address to which the hosted payment page sends the customer after payment.',
     cancelUrl: 'The address to which the hosted payment page sends the customer after cancelling.',
     customerEmail: 'The e-mail address of the customer.',

@@ -2,11 +2,12 @@ import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { readId } from '../../shared/ids.ts'
-import { limits } from '../../shared/limits.ts'
+import { inWords, limits } from '../../shared/limits.ts'
 import { deposit, depositInput } from './deposit.ts'
 import { refundTransaction } from './refund.ts'
 import { refundedAmount } from './refunded.ts'
 import { PaymentInitiation } from './collect-schema.ts'
+import { referenceLengthMax } from '../../shared/input.ts'
 
 /** The refusals that deposits and refunds have in common. */
 const moneyOut = [
@@ -24,12 +25,14 @@ const moneyOut = [
 const DepositInput = inputOf('DepositInput', depositInput, {
   description: 'A deposit: a payment from the merchant to a customer. Same as POST /deposit in REST.',
   fields: {
-    amount: 'The amount in whole XOF, 1,000 to 1,000,000.',
+    amount:
+      `The amount in whole XOF, ${inWords(limits.disburseAmountMinXof)} to ` +
+      `${inWords(limits.amountMaxXof)}.`,
     customerPhone: "The customer's mobile number in Mali, for example +223 70 00 00 00.",
     currency: 'The currency: only `XOF`, which is the default.',
     reference:
-      'Your own reference, 1 to 100 characters, unique per merchant. A repeated request with ' +
-      'the same reference never pays twice. Default: the service makes one.',
+      `Your own reference, 1 to ${referenceLengthMax} characters, unique per merchant. A repeated request ` +
+      'with the same reference never pays twice. Default: the service makes one.',
     description: 'A text about the payment.',
     paymentMethod: 'The operator at which the customer has an account.',
   },
@@ -88,7 +91,7 @@ builder.prismaObjectFields('Transaction', (t) => ({
     description: 'The payment that this refund gives back; null when it is no refund.',
   }),
   refunds: t.relation('refunds', {
-    description: 'The newest 20 refunds of this payment, failed ones included.',
+    description: `The newest ${limits.pageSizeDefault} refunds of this payment, failed ones included.`,
     query: { orderBy: { id: 'desc' }, take: limits.pageSizeDefault },
   }),
   refundedAmount: t.field({

@@ -20,6 +20,7 @@ import {
 import { receiptUrl } from './receipt.ts'
 import { transactionStates } from './states.ts'
 import { invalidInput } from '../../shared/input.ts'
+import { limits } from '../../shared/limits.ts'
 
 export const TransactionStatus = stateEnum(
   'TransactionStatus',
@@ -27,7 +28,7 @@ export const TransactionStatus = stateEnum(
   'The status of a transaction.',
   {
     cancelled: 'The transaction was cancelled or rejected before it was paid.',
-    expired: 'The customer did not confirm within 24 hours.',
+    expired: `The customer did not confirm within ${limits.collectionLifetimeMs / 3_600_000} hours.`,
     failed: 'The operator refused the payment, or it could not be completed.',
     pending: 'The payment waits for the customer, or for an approval.',
     processing: 'The payment is at the operator, and its result is not known yet.',

@@ -108,7 +108,7 @@ export const Delivery = builder.prismaNode('WebhookDelivery', {
       description: 'Number of attempts in all, replays included.',
     }),
     attempts: t.relation('attempts', {
-      description: 'The newest 16 attempts, newest first.',
+      description: `The newest ${webhookAttemptsShown} attempts, newest first.`,
       query: { orderBy: { nth: 'desc' }, take: webhookAttemptsShown },
       extensions: { lengthMax: webhookAttemptsShown },
     }),

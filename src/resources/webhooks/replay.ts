@@ -21,7 +21,7 @@ const makePending = sqlFunction('replay_events', {
 })
 
 /** The most events that one call sends again. Choice: more than a merchant has on a busy day. */
-const webhookReplayMax = 10_000
+export const webhookReplayMax = 10_000
 
 const most = webhookReplayMax
 const sequence = z.bigint().min(1n, 'must be at least 1').nullish()

@@ -14,12 +14,12 @@ import {
   offsetWords,
 } from '../../graphql/connection.ts'
 import { globalId, readSmallId } from '../../shared/ids.ts'
-import { limits } from '../../shared/limits.ts'
+import { inWords, limits } from '../../shared/limits.ts'
 import { countDeliveries, Deliveries, Delivery, DeliveryStatus } from './deliveries-schema.ts'
 import { webhooksWhere } from './find.ts'
 import { registerWebhook, type WebhookWithSecret, registerWebhookInput } from './register.ts'
 import { removeWebhook } from './remove.ts'
-import { replayEvents } from './replay.ts'
+import { replayEvents, webhookReplayMax } from './replay.ts'
 import { rotateWebhookSecret } from './rotate-secret.ts'
 import { type Sample, sendSample } from './send-sample.ts'
 import { updateWebhook, updateWebhookInput } from './update.ts'
@@ -318,7 +318,7 @@ builder.mutationFields((t) => ({
       from: t.arg({ type: 'SafeInt', description: 'The first position in the log to send.' }),
       to: t.arg({
         type: 'SafeInt',
-        description: 'The last position in the log to send; at most 10,000 events.',
+        description: `The last position in the log to send; at most ${inWords(webhookReplayMax)} events.`,
       }),
       ids: t.arg.idList({
         description:
