@@ -15,7 +15,6 @@ const usualSchedule = '10,60,300,900,3600,7200,14400,28800,43200,72000,86400'
 const waitMaxS = 30 * 86_400
 const stepsMax = 100
 
-/** The settings of deliveries. */
 export const deliverySettings = {
   WEBHOOK_RETRY_SCHEDULE: z
     .string()

@@ -15,7 +15,6 @@ export interface MailSettings {
 
 const sandboxSender = 'Sandbox <sandbox@localhost>'
 
-/** The settings of e-mail. */
 export const mailSettings = {
   SMTP_URL: z
     .string()

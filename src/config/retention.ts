@@ -4,7 +4,6 @@ import { z } from 'zod'
 export interface Retention {
   /** Exchanges with operators. */
   exchangeDays: number
-  /** Callbacks of operators. */
   callbackDays: number
 }
 

@@ -99,7 +99,6 @@ export async function loadDump(
 /** The server's answer about itself and the database. */
 interface Answer {
   major: number
-  /** The number of tables. */
   tables: number
   epoch: number
   /** A role that sees every row: the account if it is a superuser, otherwise the owner of the tables. */

@@ -15,7 +15,6 @@ export interface PrismaQuery {
   skip?: unknown
 }
 
-/** A statement, with the values of its parameters. */
 interface Statement {
   text: string
   values: unknown[]

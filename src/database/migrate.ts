@@ -25,7 +25,6 @@ const historyTable = `create table if not exists _prisma_migrations (
 /** How often a migration tries to lock its tables, at most (see `inShortTries`). */
 const lockTriesMax = 30
 
-/** One migration, as read from its folder. */
 export interface Migration {
   name: string
   sql: string

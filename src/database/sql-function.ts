@@ -65,9 +65,7 @@ type Given<Value> =
   | (null extends Value ? undefined : never)
   | (Value extends readonly (infer Item)[] ? readonly Given<Item>[] : Value)
 
-/** The arguments of a call. */
 export type ArgumentsOf<Table> = { readonly [Name in keyof Table]: Given<ValueOf<Table[Name]>> }
-/** One row of a result. */
 export type RowOf<Table> = { [Name in keyof Table]: ValueOf<Table[Name]> }
 
 /** The result of a function: nothing, one value, or rows. */
@@ -77,7 +75,6 @@ type ResultOf<G> = G extends 'void' ? void : G extends SqlType ? ValueOf<G> : Ro
 /** A pool, or the client of an open transaction. */
 export type SqlConnection = pg.Pool | pg.ClientBase
 
-/** Options of a call. */
 export interface CallOptions {
   /** How long the client waits for a slow statement; the server's `statement_timeout` still counts. */
   timeoutMs?: number

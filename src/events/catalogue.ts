@@ -32,7 +32,6 @@ const batch = [
   'paid_amount',
 ]
 
-/** The description of one kind of event. */
 interface EventKind {
   /** A description in one sentence. */
   tells: string
@@ -348,12 +347,10 @@ export interface LogEvent<
   occurredAt: Date
 }
 
-/** Whether an event is about a payout. */
 export function isPayoutEvent(event: LogEvent): event is LogEvent<PayoutEventData> {
   return events[event.type].about === 'payout'
 }
 
-/** Whether an event is about a batch. */
 export function isBatchEvent(event: LogEvent): event is LogEvent<BatchEventData> {
   return events[event.type].about === 'batch'
 }

@@ -31,7 +31,6 @@ import { invariant } from '../shared/invariant.ts'
 
 type Path = GraphQLResolveInfo['path'] | undefined
 
-/** The state of one run of an operation. */
 export interface OperationRun {
   ctx: Context
   variableValues: GraphQLResolveInfo['variableValues']

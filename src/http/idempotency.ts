@@ -19,7 +19,6 @@ export interface WriteAnswer {
 
 /** A write that came with an `Idempotency-Key`. */
 export interface IdempotentWrite {
-  /** The value of the header. */
   key: string | readonly string[]
   /** The operation. A key that was used for one operation cannot repeat another operation. */
   operation: string

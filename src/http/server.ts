@@ -12,7 +12,6 @@ import { answerMalformed } from './malformed.ts'
 
 const headerMaxBytes = 16 * 1_024
 
-/** The one HTTP server of the service. */
 export interface HttpServer {
   server: Server
   /** The port on which the server listens, also where the configuration asked for any free port. */

@@ -18,7 +18,6 @@ import { limits } from '../shared/limits.ts'
 import { closeConnection } from './close-connection.ts'
 import { anonymousContext } from './request.ts'
 
-/** The most sockets of one merchant. */
 const webSocketsPerMerchantMax = 5_000
 
 /**

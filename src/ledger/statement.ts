@@ -123,7 +123,6 @@ export async function readLines(
   return rows
 }
 
-/** Counts the lines of a statement. */
 export async function countLines(
   client: Pool | PoolClient,
   merchantId: number,

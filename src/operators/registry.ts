@@ -28,7 +28,6 @@ const bulkheadRetryMs = 1_000
 
 export type OperatorAvailability = 'operational' | 'degraded' | 'down'
 
-/** The public status of an operator. */
 export interface OperatorStatus {
   provider: Provider
   collect: OperatorAvailability

@@ -34,7 +34,6 @@ export interface CheckSlots {
   looks: Set<number>
 }
 
-/** The checks of this process, by operator. */
 export type ChecksByOperator = Map<Provider, CheckSlots>
 
 /** Returns the checks with one operator. */

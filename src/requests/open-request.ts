@@ -47,7 +47,6 @@ export interface OpenRequest {
   sinceSentMs?: number
   /** The merchant's options, as stored with the subject. */
   request: { description?: string; return_url?: string; cancel_url?: string }
-  /** The status of the subject. */
   status: string
   /** Why the operator rejected the last send before execution, so that the service may send again. */
   rejectedReason?: FailureReason | null

@@ -24,7 +24,6 @@ const recordCallbacks = sqlFunctionOfMany('record_callbacks', {
   gives: { isRecorded: 'boolean', isNew: 'boolean', requestId: 'bigint?', ...claimedColumns },
 })
 
-/** A callback of an operator. */
 export interface CallbackRecord {
   provider: Provider
   dedupeKey: string
@@ -35,7 +34,6 @@ export interface CallbackRecord {
   says: CallbackHint['says']
 }
 
-/** The result of recording a callback. */
 export interface RecordedCallback {
   /** True if this call stored the callback; false if it was stored before. */
   isNew: boolean

@@ -139,7 +139,6 @@ export function operatorOf(services: RequestServices, request: OpenRequest): Ope
   return operator
 }
 
-/** Returns the deadline for the answer to a send. */
 export function sendDeadline({ capabilities }: Operator, kind: OpenRequest['kind']): Date {
   if (kind === 'collect') return deadlineIn(limits.collectDeadlineMs)
   return deadlineIn(

@@ -2,7 +2,6 @@ import type { z } from 'zod'
 import type { Context } from '../context.ts'
 import { limits } from '../shared/limits.ts'
 
-/** The value of one cell of an exported table. */
 export type ExportCell = string | number | bigint | boolean | Date | null
 
 export interface Column {

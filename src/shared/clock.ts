@@ -7,7 +7,6 @@ export interface Clock {
   now(): Date
 }
 
-/** The clock of the machine. */
 export const systemClock: Clock = { now: () => new Date() }
 
 /**

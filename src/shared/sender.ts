@@ -12,7 +12,6 @@ export type SendError =
   | 'malformed'
   | 'aborted'
 
-/** The result of one request. */
 export interface SendResult {
   /** True if a 2xx came in time, even if the body broke off after it. */
   isDelivered: boolean

@@ -152,7 +152,6 @@ export class Book {
   }
 }
 
-/** The francs on accounts. */
 export type AccountSums = Map<string, bigint>
 
 /** Adds the transfers of an entry to the sums of its accounts. */

@@ -18,7 +18,6 @@ export interface PageReader {
   query: string
 }
 
-/** The values that a form shows. */
 export interface FormView {
   link: PublicLink
   operators: readonly { provider: Provider; isDown: boolean }[]

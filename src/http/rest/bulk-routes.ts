@@ -45,7 +45,6 @@ const create: RestRoute = {
   statusOf: ({ dryRun }: Changed) => (dryRun ? 200 : 201),
 }
 
-/** The routes of bulk pay. */
 export const bulkRoutes: readonly RestRoute[] = [
   create,
   {

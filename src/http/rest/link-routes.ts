@@ -3,7 +3,6 @@ import { linkFilterInput } from '../../resources/payment-links/list.ts'
 import { updateLinkInput } from '../../resources/payment-links/update.ts'
 import { bareList, body, idOf, pageOptions, type RestRoute } from './route.ts'
 
-/** The routes of payment links. */
 export const linkRoutes: readonly RestRoute[] = [
   {
     method: 'POST',

@@ -23,7 +23,6 @@ export interface RestRoute {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** The path below `/merchant/api`; a part in braces is a parameter. */
   path: string
-  /** The status of a success. */
   status: 200 | 201 | 202
   operation: string
   /** Reads the operation's variables. @throws DomainError INVALID_INPUT */

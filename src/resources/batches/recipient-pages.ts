@@ -9,7 +9,6 @@ import { limits } from '../../shared/limits.ts'
 import { type PageConnection, connect, edgeOf, type PageArgs, readPage } from '../../shared/page.ts'
 import { recipientStates } from './states.ts'
 
-/** The filter of a list of recipients. */
 export const recipientFilterInput = z.object({
   status: someOf(oneOf(recipientStates.statuses)).nullish(),
   paymentMethod: someOf(provider).nullish(),

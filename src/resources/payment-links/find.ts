@@ -66,7 +66,6 @@ const findMany = shareStatement(async (pool: Pool, slugs: readonly string[]) => 
   return slugs.map((slug) => found.get(slug) ?? null)
 })
 
-/** A payment as its payer sees it. */
 export interface PayerPayment {
   id: bigint
   merchantId: number
@@ -78,7 +77,6 @@ export interface PayerPayment {
   reference: string
   /** The paid amount where it is known, else the requested amount. */
   amount: Xof
-  /** The sum of its refunds. */
   refunded: Xof
   provider: Provider
   phone: string

@@ -23,7 +23,6 @@ import {
 import type { PublicLink } from './find.ts'
 import { noSuchLink } from './update.ts'
 
-/** The input of a payer who pays by a link. */
 export const payByLinkInput = z.object({
   amount: amount({ min: limits.collectAmountMinXof, max: limits.amountMaxXof }),
   customerPhone: phone,

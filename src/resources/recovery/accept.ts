@@ -11,7 +11,6 @@ import { readStatements } from './statements.ts'
 const dayMs = 24 * 60 * 60 * 1_000
 const pollMs = 250
 
-/** The result of accepting a restore. */
 export interface AcceptedRestore {
   epoch: number
   reconciled: Reconciled

@@ -14,7 +14,6 @@ import { identityOf } from '../../requests/identity.ts'
 import { disburse, resumeDeposit } from './disburse.ts'
 import { findExisting, type Initiation, isOwn, requestData } from './initiation.ts'
 
-/** The input of a refund. */
 const refundInput = z.object({
   id: z.bigint(),
   amount: amount({ min: 1, max: limits.amountMaxXof }).nullish(),

@@ -6,7 +6,6 @@ import { sqlFunctionOfMany } from '../../database/sql-function.ts'
 /** The time, in ms, for which successful attempts are collected before they are written. */
 const attemptPendingMs = 50
 
-/** One attempt and its result. */
 export interface AttemptRecord {
   /** Id of the delivery. */
   id: bigint
