@@ -11,7 +11,6 @@ import type { CancelOutcome, CollectRequest, DriverDeps, OperatorDriver } from '
 
 /** The greatest lengths that the protocol allows. */
 const reasonMax = 40
-const nameMax = 100
 
 /**
  * Makes the driver of the hosted-checkout protocol: the customer pays on a page of the operator, and money
@@ -51,7 +50,6 @@ export function createCheckoutDriver(settings: CheckoutSettings, deps: DriverDep
         receive_amount: String(request.amount),
         mobile: request.payee,
         client_reference: request.handle.clientRef,
-        ...(request.payeeName === undefined ? {} : { name: request.payeeName.slice(0, nameMax) }),
         ...(request.description === undefined
           ? {}
           : { payment_reason: request.description.slice(0, reasonMax) }),

@@ -175,7 +175,6 @@ export interface CollectRequest extends Initiation {
 export interface DisburseRequest extends Initiation {
   /** The payee's E.164 number. */
   payee: string
-  payeeName?: string | undefined
   description?: string | undefined
 }
 
