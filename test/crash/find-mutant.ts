@@ -1,10 +1,10 @@
-import { type CrashMutant, mutants, mutatedTree } from './mutants.ts'
+import type { Mutant } from '../mutants/mutant.ts'
+import { copyTree, plant } from '../mutants/plant.ts'
 import { crashOnce, type CrashRun } from './crash-run.ts'
-import { UsageError } from '../kit/command-line.ts'
 
 /** The result for one planted bug. */
 export interface FoundMutant {
-  mutant: CrashMutant
+  mutant: Mutant
   /** The run that found it; null where none did. */
   run: CrashRun | null
   /** Sentences of runs that did not come back or did not end, which says nothing about the bug. */
@@ -23,28 +23,16 @@ export const processesOf = (seed: number): number => (seed % 4 === 0 ? 2 : 1)
 const seedsMax = 3
 const cyclesMax = 20
 
-/**
- * Finds planted bugs by name.
- * @param names the names of the bugs; all of them where the list is empty
- */
-export function namedMutants(names: readonly string[]): readonly CrashMutant[] {
-  const unknown = names.filter((name) => !mutants.some((mutant) => mutant.name === name))
-  if (unknown.length > 0)
-    throw new UsageError(
-      `no such bug: ${unknown.join(', ')}; there are: ${mutants.map(({ name }) => name).join('; ')}`,
-    )
-  return names.length === 0 ? mutants : mutants.filter(({ name }) => names.includes(name))
-}
-
 export async function findMutant(
-  mutant: CrashMutant,
+  mutant: Mutant,
   options: { root: string; seed: number; signal: AbortSignal; say(line: string): void },
 ): Promise<FoundMutant> {
   const begun = performance.now()
-  const { tree, remove } = mutatedTree(options.root, mutant)
+  const { tree, remove } = copyTree(options.root, ['src', 'prisma', 'test/crash', 'package.json'])
   let cycles = 0
   const stuck: string[] = []
   try {
+    plant(tree, mutant)
     for (let count = 0; count < seedsMax; count += 1) {
       const say = (line: string) => options.say(`${mutant.name}: ${line}`)
       const run = await crashOnce({

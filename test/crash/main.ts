@@ -1,11 +1,12 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { constants } from 'node:os'
-import { findMutant, namedMutants, processesOf } from './find-mutant.ts'
-import type { CrashMutant } from './mutants.ts'
+import { findMutant, processesOf } from './find-mutant.ts'
 import { crashOnce, type CrashRun } from './crash-run.ts'
 import { lastWarnings } from './under-test.ts'
 import { runProgram, UsageError, wholeNumber } from '../kit/command-line.ts'
+import type { Mutant } from '../mutants/mutant.ts'
+import { chooseMutants, mutants } from '../mutants/mutants.ts'
 
 const usage = `Kills the service and its database while clients work: no franc may be lost or made.
 By every fourth seed two processes of the service work over the one database.
@@ -14,12 +15,14 @@ By every fourth seed two processes of the service work over the one database.
   --cycles N     kills in each run (10)
   --seed N       the first seed; the same seed plans the same kills (by the clock)
   --parallel N   runs at once (2)
-  --planted      plants bugs in copies of the sources and shows that each is found; names may follow
+  --planted      plants bugs in copies of the sources and shows that each is found; words that follow choose
+                 them, as for \`npm run mutants\`
   --strict       a run that got stuck counts as a violation, although a busy machine may be the reason
   --quiet        only the summary
 `
 
 const root = join(import.meta.dirname, '../..')
+const ofCrashes = mutants.filter(({ isFoundByCrashes }) => isFoundByCrashes)
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 
 function readNumbers() {
@@ -44,7 +47,7 @@ function readNumbers() {
     throw new UsageError(`${positionals.join(' ')}: names are of planted bugs, and need --planted`)
   return {
     help: values.help,
-    planted: values.planted ? namedMutants(positionals) : null,
+    planted: values.planted ? chooseMutants(ofCrashes, positionals) : null,
     isStrict: values.strict,
     say: values.quiet ? () => {} : say,
     seeds: number('seeds', 8),
@@ -95,7 +98,7 @@ function report(run: CrashRun, isStrict: boolean): void {
 }
 
 /** @returns 0 where every planted bug was found */
-async function runMutants(planted: readonly CrashMutant[], numbers: Numbers): Promise<number> {
+async function runMutants(planted: readonly Mutant[], numbers: Numbers): Promise<number> {
   let missed = 0
   await runAll(planted, numbers.parallel, async (mutant) => {
     const { run, stuck, cycles, ms } = await findMutant(mutant, {

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { runProgram, UsageError, wholeNumber } from '../kit/command-line.ts'
-import type { Mutant } from './mutant.ts'
-import { mutants } from './mutants.ts'
+import { runProgram, wholeNumber } from '../kit/command-line.ts'
+import { isTested, type Mutant, type TestedMutant } from './mutant.ts'
+import { chooseMutants, mutants } from './mutants.ts'
 import {
   type MutantFixture,
   judge,
@@ -13,14 +13,15 @@ import {
 } from './run.ts'
 
 const usage = `Plants bugs in copies of the sources, one at a time: the test that is named for each must fail.
-Words that follow choose the bugs whose name, file or test holds one of them.
+Words that follow choose the bugs whose name, files or test hold one of them.
+The bugs that the crash harness finds are planted by \`npm run crash -- --planted\`.
 
-  --list         prints the table and runs nothing
+  --list         prints the table, with the bugs of the crash harness, and runs nothing
   --parallel N   bugs at once (1)
   --all          runs every test of the named file and prints which fail
   --unplanted    only runs the named tests in the sources as they are
 
-All took 17 minutes on two cores that had other work, one at a time. A run that hangs ends after 4 minutes.
+All took 17 minutes on two cores that had other work, one at a time. A run that hangs ends after 8 minutes.
 `
 
 const root = join(import.meta.dirname, '../..')
@@ -33,22 +34,23 @@ async function main(): Promise<number> {
     options: { list: flag, all: flag, unplanted: flag, help: flag, parallel: { type: 'string' } },
     allowPositionals: true,
   })
-  const chosen = choose(positionals)
   if (values.help) say(usage)
-  else if (values.list)
-    for (const { name, file, test, finds } of chosen) say(`${name}\n  in ${file}, found by ${test}: ${finds}`)
-  else return check(chosen, { ...values, parallel: wholeNumber('parallel', values.parallel ?? '1') })
+  else if (values.list) for (const mutant of chooseMutants(mutants, positionals)) say(listed(mutant))
+  else
+    return check(chooseMutants(mutants.filter(isTested), positionals), {
+      ...values,
+      parallel: wholeNumber('parallel', values.parallel ?? '1'),
+    })
   return 0
 }
 
-/** @throws UsageError where nothing is chosen */
-function choose(words: readonly string[]): readonly Mutant[] {
-  const chosen = mutants.filter(
-    ({ name, file, test }) =>
-      words.length === 0 || words.some((word) => [name, file, test].some((text) => text.includes(word))),
-  )
-  if (chosen.length === 0) throw new UsageError(`no bug is named like ${words.join(' ')}; see --list`)
-  return chosen
+function listed({ name, edits, test, isFoundByCrashes }: Mutant): string {
+  const files = new Set(edits.map(({ file }) => file))
+  const finders = [
+    ...(test ? [`${test.file}: ${test.name}`] : []),
+    ...(isFoundByCrashes ? ['the crash harness'] : []),
+  ]
+  return `${name}\n  in ${[...files].join(', ')}, found by ${finders.join(', and by ')}`
 }
 
 interface Options {
@@ -58,7 +60,7 @@ interface Options {
 }
 
 /** @returns the exit code: 1 where a bug survives, or a named test fails without one */
-async function check(chosen: readonly Mutant[], options: Options): Promise<number> {
+async function check(chosen: readonly TestedMutant[], options: Options): Promise<number> {
   const begun = performance.now()
   const { fixture, close } = await openFixture(root, ending.signal)
   try {
@@ -76,7 +78,7 @@ async function check(chosen: readonly Mutant[], options: Options): Promise<numbe
   }
 }
 
-async function judgeAll(fixture: MutantFixture, chosen: readonly Mutant[], { parallel, all }: Options) {
+async function judgeAll(fixture: MutantFixture, chosen: readonly TestedMutant[], { parallel, all }: Options) {
   const waiting = [...chosen]
   const verdicts: MutantVerdict[] = []
   const work = async () => {
@@ -96,8 +98,11 @@ async function judgeAll(fixture: MutantFixture, chosen: readonly Mutant[], { par
 }
 
 function describe({ kind, mutant, failed, printed, ms }: MutantVerdict, all: boolean): string {
-  const names = all ? failed : [mutant.finds]
-  const lines = [...names.map((name) => `${mutant.test}: ${name}`), ...(kind === 'broken' ? [printed] : [])]
+  const names = all ? failed : [mutant.test.name]
+  const lines = [
+    ...names.map((name) => `${mutant.test.file}: ${name}`),
+    ...(kind === 'broken' ? [printed] : []),
+  ]
   return [`${kind.padEnd(8)}  ${mutant.name} (${Math.round(ms / 1_000)} s)`, ...lines].join('\n    ')
 }
 

@@ -1,18 +1,23 @@
-import type { Edit } from '../crash/mutants.ts'
+/** One change of a source file: a text that occurs exactly once, and the faulty text that replaces it. */
+export interface Edit {
+  /** A path from the root, or `name()` for the file of a SQL function. */
+  file: string
+  find: string
+  replace: string
+}
 
-/** A bug that is planted in a copy of the sources, and the test that must see it. */
-export interface Mutant extends Edit {
+/** A bug that is planted in a copy of the sources, never in the sources themselves. */
+export interface Mutant {
   /** The fault in words. */
   name: string
-  /** Further changes, of the same file if none is named: a second guard says the same. */
-  more?: readonly (Omit<Edit, 'file'> & Partial<Edit>)[]
-  /** A file below `test`, and a part of the full name of the test in it that must fail. */
-  test: string
-  finds: string
+  edits: readonly Edit[]
+  /** The test that must fail: a file below `test`, and a part of the full name of a test in it. */
+  test: { file: string; name: string } | null
+  /** The crash harness must find it (`npm run crash -- --planted`). */
+  isFoundByCrashes: boolean
 }
 
-/** All changes of a bug, in their order. */
-export function editsOf(mutant: Mutant): readonly Edit[] {
-  const { file, find, replace, more = [] } = mutant
-  return [{ file, find, replace }, ...more.map((edit) => ({ file, ...edit }))]
-}
+/** A bug that a named test finds. */
+export type TestedMutant = Mutant & { test: NonNullable<Mutant['test']> }
+
+export const isTested = (mutant: Mutant): mutant is TestedMutant => mutant.test !== null

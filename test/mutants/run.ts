@@ -1,14 +1,14 @@
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { startEmbedded } from '../../src/database/embedded.ts'
-import { applyEdit, copyTree } from '../crash/mutants.ts'
 import { databaseUrl } from '../kit/database-url.ts'
 import { runVitest } from '../kit/run-vitest.ts'
-import { editsOf, type Mutant } from './mutant.ts'
+import type { TestedMutant } from './mutant.ts'
+import { copyTree, plant } from './plant.ts'
 
 /** killed: the named test failed. survived: it passed. broken: it did not end, so nothing is known. */
 export interface MutantVerdict {
-  mutant: Mutant
+  mutant: TestedMutant
   kind: 'killed' | 'survived' | 'broken'
   /** Names of the tests that failed. */
   failed: readonly string[]
@@ -63,34 +63,39 @@ export function openCopy(root: string): { tree: string; remove: () => void } {
 export async function judge(
   fixture: MutantFixture,
   tree: string,
-  mutant: Mutant,
+  mutant: TestedMutant,
   all: boolean,
 ): Promise<MutantVerdict> {
   const begun = performance.now()
-  const undo: (() => void)[] = []
+  const undo = plant(tree, mutant)
   try {
-    for (const edit of editsOf(mutant)) undo.push(applyEdit(tree, mutant.name, edit))
-    const { tests, printed } = await runTests(fixture, tree, [mutant.test], all ? [] : [mutant.finds])
-    const meant = tests.filter(({ name }) => all || name.includes(mutant.finds))
+    const { file, name: finds } = mutant.test
+    const { tests, printed } = await runTests(fixture, tree, [file], all ? [] : [finds])
+    const meant = tests.filter(({ name }) => all || name.includes(finds))
     const failed = meant.filter(({ state }) => state === 'failed').map(({ name }) => name)
     const ran = meant.some(({ state }) => state === 'passed')
     const kind = failed.length > 0 ? 'killed' : ran ? 'survived' : 'broken'
     return { mutant, kind, failed, printed, ms: performance.now() - begun }
   } finally {
-    for (const each of undo.toReversed()) each()
+    undo()
   }
 }
 
 /** Runs the named tests in the sources as they are. @returns those that fail, and names without a test */
-export async function judgeUnplanted(fixture: MutantFixture, mutants: readonly Mutant[]): Promise<string[]> {
-  const files = [...new Set(mutants.map(({ test }) => test))]
-  const names = [...new Set(mutants.map(({ finds }) => finds))]
+export async function judgeUnplanted(
+  fixture: MutantFixture,
+  mutants: readonly TestedMutant[],
+): Promise<string[]> {
+  const files = [...new Set(mutants.map(({ test }) => test.file))]
+  const names = [...new Set(mutants.map(({ test }) => test.name))]
   const { tests } = await runTests(fixture, fixture.root, files, names)
   const failed = tests.filter(({ state }) => state === 'failed').map(({ name }) => name)
-  const isThere = ({ test, finds }: Mutant) =>
-    tests.some(({ file, name, state }) => state === 'passed' && file.endsWith(test) && name.includes(finds))
+  const isThere = ({ test }: TestedMutant) =>
+    tests.some(
+      ({ file, name, state }) => state === 'passed' && file.endsWith(test.file) && name.includes(test.name),
+    )
   const missing = mutants.filter((mutant) => !isThere(mutant))
-  return [...failed, ...missing.map(({ name, finds }) => `no test "${finds}" passed, for "${name}"`)]
+  return [...failed, ...missing.map(({ name, test }) => `no test "${test.name}" passed, for "${name}"`)]
 }
 
 interface TestResult {
