@@ -170,6 +170,12 @@ test('each text in quotes names its nouns', () => {
   expect(complaintsOf(['src/**/*.{ts,sql}', 'test/**/*.ts'], textsOf, wordLists)).toEqual([])
 })
 
+test('each planted bug names its nouns', () => {
+  const namesOf = (text: string) => proseOf(text, /^(?:bug|found by): (.*(?:\n .*)*)|^# (.*)$/gm)
+  expect(complaintsOf(['test/mutants/table/*.diff'], namesOf)).toEqual([])
+  expect(riddlesAmong(namesOf('# Locks.\n\nbug: a lock that\n  nobody holds\n'))).toHaveLength(1)
+})
+
 test('each title of a test opens with its noun', () => {
   const riddles = globSync('test/**/*.{test,soak,check}.ts', { cwd: root })
     .filter((path) => !wordLists.includes(path))
