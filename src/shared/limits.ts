@@ -211,8 +211,3 @@ export const limits = {
   /** Time for the remaining answers of operators; later answers are queried after the next start. */
   drainOperatorsMs: 1 * second,
 } as const
-
-/** Writes a bound for readers of English: `10,000`. */
-export function inWords(bound: number): string {
-  return bound.toLocaleString('en')
-}

@@ -13,3 +13,8 @@ const formats = {
 export function formatXof(amount: Xof | number, locale: 'fr' | 'en' = 'fr'): string {
   return formats[locale].format(amount)
 }
+
+/** Writes a bound for readers of English: `10,000`. */
+export function inWords(bound: number): string {
+  return bound.toLocaleString('en')
+}

@@ -11,7 +11,8 @@ import { idempotencyKeyLengthMax } from '../http/idempotency.ts'
 import { payoutScheduleMaxMs } from '../resources/payouts/create.ts'
 import { refusals } from '../shared/errors.ts'
 import { referenceLengthMax } from '../shared/input.ts'
-import { inWords, limits } from '../shared/limits.ts'
+import { limits } from '../shared/limits.ts'
+import { inWords } from '../shared/money.ts'
 import { adminCommands, adminFlags } from './usage.ts'
 
 const folder = join(import.meta.dirname, '../docs/reference')

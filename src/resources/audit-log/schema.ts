@@ -9,7 +9,7 @@ import { connectionType, newestFirst } from '../../graphql/connection.ts'
 import { readId } from '../../shared/ids.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { auditFilterInput, auditLogWhere, countAuditLog } from './list.ts'
-import { inWords } from '../../shared/limits.ts'
+import { inWords } from '../../shared/money.ts'
 
 /** The most entries that one request verifies. For a longer log, the client goes on from the last of them. */
 const auditVerifyMax = 20_000

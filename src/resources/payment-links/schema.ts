@@ -5,13 +5,12 @@ import { Currency, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { readSmallId } from '../../shared/ids.ts'
-import { currency } from '../../shared/money.ts'
+import { currency, inWords } from '../../shared/money.ts'
 import { type availabilities, readAvailability } from './availability.ts'
 import { createLink, createLinkInput, linkDescriptionLengthMax, linkTitleLengthMax } from './create.ts'
 import { linksWhere, linkFilterInput } from './list.ts'
 import { linkUrl, makeQr, type Qr } from './qr.ts'
 import { updateLink, updateLinkInput } from './update.ts'
-import { inWords } from '../../shared/limits.ts'
 
 const linkId = (id: string) => readSmallId('PaymentLink', id)
 

@@ -10,12 +10,12 @@ import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
 import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { globalId, readId } from '../../shared/ids.ts'
 import { invalidInput, referenceLengthMax } from '../../shared/input.ts'
-import { currency } from '../../shared/money.ts'
+import { currency, inWords } from '../../shared/money.ts'
 import { cancelPayout } from './cancel.ts'
 import { createPayout, createPayoutInput } from './create.ts'
 import { countPayouts, payoutsWhere, payoutFilterInput } from './list.ts'
 import { payoutStates } from './states.ts'
-import { inWords, limits } from '../../shared/limits.ts'
+import { limits } from '../../shared/limits.ts'
 
 const PayoutStatus = stateEnum('PayoutStatus', payoutStates, 'The status of a payout.', {
   cancelled: 'The payout was cancelled, rejected, or not approved in time.',

@@ -6,11 +6,11 @@ import { refusals, refusalType } from '../../graphql/errors.ts'
 import { FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf } from '../../operators/failure-reasons.ts'
 import { globalId } from '../../shared/ids.ts'
-import { currency } from '../../shared/money.ts'
+import { currency, inWords } from '../../shared/money.ts'
 import { collect, collectInput } from './collect.ts'
 import type { Initiation } from './initiation.ts'
 import { Transaction, TransactionStatus } from './schema.ts'
-import { inWords, limits } from '../../shared/limits.ts'
+import { limits } from '../../shared/limits.ts'
 import { referenceLengthMax } from '../../shared/input.ts'
 
 const InitiationStatus = wordEnum(

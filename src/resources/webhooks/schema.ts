@@ -14,7 +14,8 @@ import {
   offsetWords,
 } from '../../graphql/connection.ts'
 import { globalId, readSmallId } from '../../shared/ids.ts'
-import { inWords, limits } from '../../shared/limits.ts'
+import { limits } from '../../shared/limits.ts'
+import { inWords } from '../../shared/money.ts'
 import { countDeliveries, Deliveries, Delivery, DeliveryStatus } from './deliveries-schema.ts'
 import { webhooksWhere } from './find.ts'
 import { registerWebhook, type WebhookWithSecret, registerWebhookInput } from './register.ts'
