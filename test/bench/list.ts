@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { bearer, compare, latency } from './compare.ts'
 import type { BenchFixture } from './fixture.ts'
-import { openWire, quantile } from './load.ts'
-import { startProduct } from './product.ts'
-import type { BenchEntry, Goal, Workload } from './rounds.ts'
+import type { Goal } from './rounds.ts'
 
 /** The rows of the merchant with the short list: its first page is the measure. */
 const smallRows = 10_000
@@ -10,8 +9,7 @@ const smallRows = 10_000
 const stretch = 50_000
 
 /** `GET /transactions` with its exact total, deep in a long list, against the first page of a short one. */
-export const list: Workload = async (fixture, { rows }) => {
-  const product = await startProduct(fixture, 2)
+export const list = compare({ merchants: 2 }, async ({ fixture, product }, { rows }) => {
   const [small, large] = product.merchants
   if (!small || !large) throw new Error('No merchants.')
   await fill(fixture, small.merchantId, smallRows)
@@ -19,33 +17,11 @@ export const list: Workload = async (fixture, { rows }) => {
   await addUp(fixture)
   await fixture.owner.query('VACUUM ANALYZE transaction')
 
-  const page = (name: string, { token }: typeof small, query: string, goal?: Goal): BenchEntry => ({
-    name,
-    processes: [product.pid],
-    ...(goal && { goal }),
-    async measure(seconds) {
-      const wire = await openWire(product.port)
-      const request = {
-        method: 'GET',
-        path: `/merchant/api/transactions?limit=20&${query}`,
-        headers: { Authorization: `Bearer ${token}` },
-      }
-      const durations: number[] = []
-      const end = performance.now() + seconds * 1_000
-      do {
-        const sent = performance.now()
-        const { status, text } = await wire.send(request)
-        durations.push(performance.now() - sent)
-        if (status !== 200 || !text.includes('"reference"')) throw new Error(`Answered ${text}`)
-      } while (performance.now() < end)
-      wire.close()
-      return {
-        value: quantile(durations, 0.5),
-        operations: durations.length,
-        p99Ms: quantile(durations, 0.99),
-      }
-    },
-  })
+  const page = (name: string, merchant: typeof small, query: string, goal?: Goal) => {
+    const path = `/merchant/api/transactions?limit=20&${query}`
+    const request = { method: 'GET', path, headers: bearer(merchant) }
+    return latency(name, product, { status: 200, words: '"reference"', request }, goal)
+  }
   const deep = Math.floor(rows * 0.9)
   const words = (count: number) => count.toLocaleString('en')
   return {
@@ -65,9 +41,8 @@ export const list: Workload = async (fixture, { rows }) => {
       },
     ],
     notes: ['Every entry is the service itself, over REST, one request at a time; x limit compares times.'],
-    close: () => product.close(),
   }
-}
+})
 
 const oneKind = 'transaction_type=pay&payment_method=OperatorB'
 

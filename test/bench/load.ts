@@ -22,31 +22,78 @@ export async function load(options: {
   seconds: number
   /** The status that each answer must have; null: any success. */
   status: number | null
+  /** Words that each answer must have. */
+  words?: string
   next: () => Request
-}): Promise<Measurement> {
-  const { port, connections, seconds, status, next } = options
+}): Promise<Timed> {
+  const { port, connections, seconds, status, words = '', next } = options
   const wires = await Promise.all(Array.from({ length: connections }, () => openWire(port)))
+  const result = await repeat({ seconds, width: connections }, async (_n, place) => {
+    const answer = await (wires[place] as Wire).send(next())
+    const isExpected = status === null ? answer.status < 300 : answer.status === status
+    if (!isExpected || !answer.text.includes(words))
+      throw new Error(`Answered ${answer.status}: ${answer.text}`)
+  })
+  for (const wire of wires) wire.close()
+  return result
+}
+
+/** Acts again and again, some at once, until the time is over or it was done so often. */
+export async function repeat(
+  bounds: { seconds?: number | undefined; count?: number | undefined; width?: number },
+  act: (n: number, place: number) => Promise<unknown>,
+): Promise<Timed> {
+  const { seconds = Infinity, count = Infinity, width = 1 } = bounds
   const durations: number[] = []
   const begun = performance.now()
-  const end = begun + seconds * 1_000
+  let next = 0
   await Promise.all(
-    wires.map(async (wire) => {
-      while (performance.now() < end) {
+    Array.from({ length: width }, async (_none, place) => {
+      while (next < count && performance.now() - begun < seconds * 1_000) {
         const sent = performance.now()
-        const answer = await wire.send(next())
+        await act(next++, place)
         durations.push(performance.now() - sent)
-        const isExpected = status === null ? answer.status < 300 : answer.status === status
-        if (!isExpected) throw new Error(`Answered ${answer.status}: ${answer.text}`)
       }
     }),
   )
-  const elapsedS = (performance.now() - begun) / 1_000
-  for (const wire of wires) wire.close()
+  return measured(durations, begun)
+}
+
+/** Acts per second, and how long one took. */
+export interface Timed extends Measurement {
+  medianMs: number
+}
+
+export function measured(durations: readonly number[], begun: number): Timed {
   return {
-    value: durations.length / elapsedS,
+    value: durations.length / ((performance.now() - begun) / 1_000),
     operations: durations.length,
     p99Ms: quantile(durations, 0.99),
+    medianMs: quantile(durations, 0.5),
   }
+}
+
+/** Payments to settle: ids that follow one another, as text. */
+export interface Settling {
+  first: string
+  count: number
+  seconds: number
+  /** How many at once. */
+  width: number
+}
+
+/**
+ * Settles one payment after the other, some at once, until the time or the payments are over.
+ * @throws Error where one was not open any more
+ */
+export function settleAll(
+  { first, ...bounds }: Settling,
+  settle: (id: bigint) => Promise<boolean>,
+): Promise<Timed> {
+  return repeat(bounds, async (n) => {
+    const id = BigInt(first) + BigInt(n)
+    if (!(await settle(id))) throw new Error(`Payment ${id} was settled before.`)
+  })
 }
 
 export function quantile(values: readonly number[], share: number): number {

@@ -1,9 +1,7 @@
-import { startChild } from './child.ts'
+import { bearer, compare, requests } from './compare.ts'
 import type { BenchFixture } from './fixture.ts'
-import { load, type Request } from './load.ts'
-import { startProduct } from './product.ts'
-import type { Section, Workload } from './rounds.ts'
 import { addUp, fill } from './list.ts'
+import type { Section } from './rounds.ts'
 
 const clients = 8
 const rows = 10_000
@@ -27,39 +25,29 @@ const dashboard = `query Dashboard {
 }`
 
 /** Nested reads through GraphQL, each against one statement that builds the JSON. */
-export const nested: Workload = async (fixture) => {
-  const product = await startProduct(fixture, 1)
-  const limit = await startChild<{ port: number }>('nested-limit.ts', { databaseUrl: fixture.url })
+export const nested = compare({ merchants: 1 }, async ({ fixture, product, start }) => {
+  const limit = await start({ workload: 'nested' })
   const [merchant] = product.merchants
   if (!merchant) throw new Error('No merchant.')
-  const { merchantId, token } = merchant
+  const { merchantId } = merchant
   await fill(fixture, merchantId, rows)
   await addUp(fixture)
   await fillBatches(fixture, merchantId)
   await fixture.owner.query('ANALYZE')
-  const ask = (port: number, next: Request) => (seconds: number) =>
-    load({ port, connections: clients, seconds, status: 200, next: () => next })
-  const section = (title: string, path: string, query: string): Section => ({
-    title,
-    unit: 'requests/s',
-    entries: [
-      {
-        name: 'limit: one statement',
-        processes: [limit.pid],
-        measure: ask(limit.ready.port, { method: 'GET', path: `${path}?merchant=${merchantId}` }),
-      },
-      {
-        name: 'GraphQL',
-        processes: [product.pid],
-        measure: ask(product.port, {
-          method: 'POST',
-          path: '/graphql',
-          headers: { Authorization: `Bearer ${token}` },
-          body: JSON.stringify({ query }),
-        }),
-      },
-    ],
-  })
+  const asked = { connections: clients, status: 200 }
+  const section = (title: string, path: string, query: string): Section => {
+    const bare = { method: 'GET', path: `${path}?merchant=${merchantId}` }
+    const body = JSON.stringify({ query })
+    const whole = { method: 'POST', path: '/graphql', headers: bearer(merchant), body }
+    return {
+      title,
+      unit: 'requests/s',
+      entries: [
+        requests('limit: one statement', limit, { ...asked, next: () => bare }),
+        requests('GraphQL', product, { ...asked, next: () => whole }),
+      ],
+    }
+  }
   return {
     sections: [
       section('nested: 50 transactions and their total', '/', recent),
@@ -69,12 +57,8 @@ export const nested: Workload = async (fixture) => {
       'limit: bare node:http and one statement that builds the JSON, total from the same counts; no token.',
       `A merchant with ${rows} transactions and ${batches} batches of 200, ${clients} clients.`,
     ],
-    async close() {
-      await limit.close()
-      await product.close()
-    },
   }
-}
+})
 
 /** Drafts of 200 recipients each. */
 async function fillBatches({ owner }: BenchFixture, merchantId: number): Promise<void> {

@@ -1,12 +1,8 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { startChild } from './child.ts'
-import { load, openWire } from './load.ts'
-import type { PageLimitOptions } from './processes/page-limit.ts'
-import { startProduct } from './product.ts'
-import type { BenchEntry, Section, Workload } from './rounds.ts'
+import { compare, requests } from './compare.ts'
+import { openWire } from './load.ts'
+import type { Section } from './rounds.ts'
 
 /** How many readers at once. */
 const loads = [32, 1]
@@ -14,47 +10,46 @@ const loads = [32, 1]
 const manyLinks = 1_000
 
 /** The page of a payment link, beside servers of a file of the same size. */
-export const page: Workload = async (fixture) => {
-  const product = await startProduct(fixture, 1)
-  const [merchantId = 0] = product.merchants.map((merchant) => merchant.merchantId)
+export const page = compare({ merchants: 1 }, async ({ fixture, product, start }) => {
   await fixture.owner.query(
     `INSERT INTO payment_link (merchant_id, url_slug, title, description, amount, created_at, updated_at)
      SELECT $1, 'cours-' || n, 'Cours de couture, novembre', 'Six séances, tissu compris.', 5000, now(), now()
      FROM generate_series(1, $2) AS n`,
-    [merchantId, manyLinks],
+    [product.merchants[0]?.merchantId ?? 0, manyLinks],
   )
-  const folder = mkdtempSync(join(tmpdir(), 'merchant-payments-bench-'))
-  const file = join(folder, 'index.html')
   const wire = await openWire(product.port)
   const { text } = await wire.send({ method: 'GET', path: '/l/cours-1' })
   wire.close()
   const html = text.slice(text.indexOf('\r\n\r\n') + 4)
+  const file = join(product.dataDir, 'page-of-the-bench.html')
   writeFileSync(file, html, 'latin1')
-  const limit = await startChild<{ port: number }>('page-limit.ts', { file } satisfies PageLimitOptions)
+  const limit = await start({ workload: 'page', file })
 
   let asked = 0
-  const section = (clients: number): Section => {
-    const entry = (name: string, pid: number, port: number, path: () => string): BenchEntry => ({
-      name,
-      processes: [pid],
-      measure: (seconds) =>
-        load({
-          port,
-          connections: clients,
-          seconds,
-          status: 200,
-          next: () => ({ method: 'GET', path: path() }),
-        }),
+  const section = (connections: number): Section => {
+    const get = (path: () => string) => ({
+      connections,
+      status: 200,
+      next: () => ({ method: 'GET', path: path() }),
     })
-    const goal = { ratioMin: 0.5 }
+    const one = get(() => '/l/cours-1')
+    const many = get(() => `/l/cours-${(asked++ % manyLinks) + 1}`)
     return {
-      title: `page of a payment link, ${clients === 1 ? 'one reader' : `${clients} readers`}`,
+      title: `page of a payment link, ${connections === 1 ? 'one reader' : `${connections} readers`}`,
       unit: 'requests/s',
       entries: [
-        entry('limit: file from the disk', limit.pid, limit.ready.port, () => '/disk'),
-        entry('file from memory', limit.pid, limit.ready.port, () => '/memory'),
-        { ...entry('one link', product.pid, product.port, () => '/l/cours-1'), goal },
-        entry(`${manyLinks} links`, product.pid, product.port, () => `/l/cours-${(asked++ % manyLinks) + 1}`),
+        requests(
+          'limit: file from the disk',
+          limit,
+          get(() => '/disk'),
+        ),
+        requests(
+          'file from memory',
+          limit,
+          get(() => '/memory'),
+        ),
+        requests('one link', product, one, { goal: { ratioMin: 0.5 } }),
+        requests(`${manyLinks} links`, product, many),
       ],
     }
   }
@@ -64,10 +59,5 @@ export const page: Workload = async (fixture) => {
       'limit: bare node:http that streams a file of the same size, its headers known, as sirv does.',
       `${Buffer.byteLength(html, 'latin1')} bytes each.`,
     ],
-    async close() {
-      await limit.close()
-      await product.close()
-      await rm(folder, { recursive: true })
-    },
   }
-}
+})

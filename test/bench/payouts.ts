@@ -1,86 +1,65 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createPayouts } from '../kit/money-out.ts'
-import { startChild } from './child.ts'
+import { compare, engine, loop } from './compare.ts'
 import type { BenchFixture } from './fixture.ts'
-import { startProduct } from './product.ts'
-import type { Measurement, Workload } from './rounds.ts'
 
 const merchantsCount = 200
 /** More than any entry pays out in a second; the rest is paid out in the next turn. */
 const payoutsPerSecond = 1_500
 
 /** Payouts that are due, sent by the engine, against one statement for 32 and one for each answer. */
-export const payouts: Workload = async (fixture) => {
-  const product = await startProduct(fixture, merchantsCount)
-  const { owner } = fixture
-  await owner.query(
-    `INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
-     SELECT id, 'funding:bench-' || id, 'fund', 'funding', 'available', 900000000000, now() FROM merchant`,
-  )
-  const limit = await startChild('payouts-limit.ts', {
-    databaseUrl: fixture.url,
-    operatorsUrl: product.operatorsUrl,
-  })
-  const halt = () => owner.query(`INSERT INTO payments_out_halt (reason) VALUES ('bench')`)
-  await halt()
-  return {
-    sections: [
+export const payouts = compare(
+  { merchants: merchantsCount, books: 'funded' },
+  async ({ fixture, ...sides }) => {
+    const { owner } = fixture
+    const limit = await sides.start({ workload: 'payouts' })
+    const halt = () => owner.query(`INSERT INTO payments_out_halt (reason) VALUES ('bench')`)
+    await halt()
+    let before = 0
+    const theirs = loop('limit: take 32, ask, settle each', limit, async (seconds) => {
+      await owner.query(
+        `INSERT INTO limit_payout (merchant_id, phone, amount, status, reference, correlation_id, send_at)
+       SELECT m.id, '+22370000001', 1000, 'pending', gen_random_uuid(), gen_random_uuid(), now()
+       FROM generate_series(1, $1::int) AS n JOIN merchant m ON m.id = 1 + n % $2::int`,
+        [seconds * payoutsPerSecond, merchantsCount],
+      )
+      await owner.query('ANALYZE limit_payout')
+    })
+    const ours = engine(
+      'engine',
+      sides.product,
+      { ratioMin: 0.7 },
       {
-        title: `payouts from the job on, ${merchantsCount} merchants`,
-        unit: 'payouts/s',
-        entries: [
-          {
-            name: 'limit: take 32, ask, settle each',
-            processes: [limit.pid],
-            prepare: async (seconds) => {
-              await owner.query(
-                `INSERT INTO limit_payout (merchant_id, phone, amount, status, reference, correlation_id,
-                   send_at)
-                 SELECT m.id, '+22370000001', 1000, 'pending', gen_random_uuid(), gen_random_uuid(), now()
-                 FROM generate_series(1, $1::int) AS n JOIN merchant m ON m.id = 1 + n % $2::int`,
-                [seconds * payoutsPerSecond, merchantsCount],
-              )
-              await owner.query('ANALYZE limit_payout')
-            },
-            measure: async (seconds) => (await limit.ask({ seconds })) as Measurement,
-          },
-          {
-            name: 'engine',
-            processes: [product.pid],
-            goal: { ratioMin: 0.7 },
-            prepare: (seconds) => makeDue(fixture, seconds * payoutsPerSecond),
-            async measure(seconds) {
-              const before = await completed(fixture)
-              const begun = performance.now()
-              await owner.query(
-                `UPDATE payments_out_halt SET lifted_at = now(), lifted_reason = 'bench'
-                 WHERE lifted_at IS NULL`,
-              )
-              await owner.query('SELECT enqueue_due_payouts()')
-              await sleep(seconds * 1_000)
-              const operations = (await completed(fixture)) - before
-              const value = operations / ((performance.now() - begun) / 1_000)
-              await halt()
-              return { value, operations, p99Ms: Number.NaN }
-            },
-          },
-        ],
+        async prepare(seconds) {
+          await makeDue(fixture, seconds * payoutsPerSecond)
+          before = await completed(fixture)
+        },
+        async begin() {
+          await owner.query(
+            `UPDATE payments_out_halt SET lifted_at = now(), lifted_reason = 'bench' WHERE lifted_at IS NULL`,
+          )
+          await owner.query('SELECT enqueue_due_payouts()')
+        },
+        done: async () => (await completed(fixture)) - before,
+        halt,
       },
-    ],
-    notes: [
-      'limit: pg and undici: one statement takes 32 that are due, all are asked for, each is settled.',
-      'engine: begun, sent through the driver and its guards, settled; 32 at a time.',
-      'Both ask OperatorD of the same simulator; its processor time is not counted.',
-    ],
-    async close() {
-      await limit.close()
-      await product.close()
-      const { rows } = await owner.query('SELECT * FROM audit_ledger(true) LIMIT 5')
-      if (rows.length > 0) throw new Error(`The ledger does not hold: ${JSON.stringify(rows)}`)
-    },
-  }
-}
+    )
+    return {
+      sections: [
+        {
+          title: `payouts from the job on, ${merchantsCount} merchants`,
+          unit: 'payouts/s',
+          entries: [theirs, ours],
+        },
+      ],
+      notes: [
+        'limit: pg and undici: one statement takes 32 that are due, all are asked for, each is settled.',
+        'engine: begun, sent through the driver and its guards, settled; 32 at a time.',
+        'Both ask OperatorD of the same simulator; its processor time is not counted.',
+      ],
+    }
+  },
+)
 
 async function completed({ owner }: BenchFixture): Promise<number> {
   const { rows } = await owner.query<{ n: string }>(

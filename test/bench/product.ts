@@ -6,7 +6,7 @@ import { startSimulatorProcess } from '../../src/operators/simulator-process.ts'
 import { Secret } from '../../src/shared/secret.ts'
 import { startChild } from './child.ts'
 import type { BenchFixture } from './fixture.ts'
-import type { OperatorKind, ProductOptions, ProductReady } from './processes/product.ts'
+import type { OperatorKind, ProductOptions, ProductQuestion, ProductReady } from './processes/product.ts'
 
 /** The service under way in a process of its own, beside a simulator in another. */
 export interface Product {
@@ -18,45 +18,53 @@ export interface Product {
   dataDir: string
   merchants: ProductReady['merchants']
   useOperator(operator: OperatorKind): Promise<unknown>
-  ask(question: object): Promise<unknown>
+  ask(question: ProductQuestion): Promise<unknown>
   close(): Promise<void>
 }
 
 /**
  * Starts the service as it is in `src/`; it applies the migrations.
+ * @param merchants how many, or how many readers each of them has: then there is no operator
  * @param inFlightMax null leaves the setting's own
  */
 export async function startProduct(
   fixture: BenchFixture,
-  merchants: number,
+  merchants: number | readonly number[],
   inFlightMax: number | null = 100_000,
 ): Promise<Product> {
   const dataDir = mkdtempSync(join(tmpdir(), 'merchant-payments-bench-'))
   chmodSync(dataDir, 0o755)
-  const simulator = await startSimulatorProcess({
-    port: 0,
-    journalPath: join(dataDir, 'operators.jsonl'),
-    controlToken: new Secret('sandbox-control'),
-  })
-  const child = await startChild<ProductReady>('product.ts', {
+  const live = typeof merchants === 'object'
+  const simulator = live ? null : await openSimulator(dataDir)
+  const operatorsUrl = simulator?.url ?? 'http://127.0.0.1:9'
+  const options: ProductOptions = {
     databaseUrl: fixture.url,
     dataDir,
-    operatorsUrl: simulator.url,
-    merchants,
-    inFlightMax,
-  } satisfies ProductOptions)
+    operatorsUrl,
+    ...(live ? { merchants: merchants.length, readers: merchants } : { merchants }),
+    inFlightMax: live ? null : inFlightMax,
+  }
+  const child = await startChild<ProductReady>('product.ts', options)
   return {
     pid: child.pid,
     port: child.ready.port,
-    operatorsUrl: simulator.url,
+    operatorsUrl,
     dataDir,
     merchants: child.ready.merchants,
     useOperator: (operator) => child.ask({ operator }),
     ask: (question) => child.ask(question),
     async close() {
       await child.close()
-      await simulator.close()
+      await simulator?.close()
       await rm(dataDir, { recursive: true, force: true })
     },
   }
+}
+
+function openSimulator(dataDir: string) {
+  return startSimulatorProcess({
+    port: 0,
+    journalPath: join(dataDir, 'operators.jsonl'),
+    controlToken: new Secret('sandbox-control'),
+  })
 }

@@ -28,7 +28,7 @@ export interface BenchEntry {
   prepare?(seconds: number): Promise<void>
   /** Runs one turn of about this length, with the work that it leaves for later. */
   measure(seconds: number): Promise<Measurement>
-  goal?: Goal
+  goal?: Goal | undefined
 }
 
 /** Entries that take turns; the first is what the others are compared with. */

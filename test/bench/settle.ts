@@ -3,12 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { simulatorControl } from '../../src/operators/sandbox.ts'
 import { Secret } from '../../src/shared/secret.ts'
 import { collectMany } from '../kit/money.ts'
-import { startChild } from './child.ts'
+import { compare } from './compare.ts'
 import type { BenchFixture } from './fixture.ts'
-import { openWire } from './load.ts'
-import { type Product, startProduct } from './product.ts'
-import type { BenchEntry, Goal, Measurement, Workload } from './rounds.ts'
-import type { Settling } from './settling.ts'
+import { openWire, repeat, type Settling } from './load.ts'
+import type { Product } from './product.ts'
+import type { BenchEntry, Goal, Measurement } from './rounds.ts'
 
 const merchantsCount = 1_000
 /** Two statements of 64 under way: with fewer the cost of a full statement could not be measured. */
@@ -19,31 +18,28 @@ const paymentsPerSecond = 6_000
 const callbacksPerSecond = 400
 
 /** Payments settled by callbacks over HTTP, and in the process alone, against one function call each. */
-export const settle: Workload = async (fixture) => {
-  const product = await startProduct(fixture, merchantsCount)
-  const limit = await startChild('settle-limit.ts', { databaseUrl: fixture.url })
+export const settle = compare({ merchants: merchantsCount, books: 'proven' }, async (sides) => {
+  const { fixture, product } = sides
+  const limit = await sides.start({ workload: 'settle' })
   const spread = product.merchants.map(({ merchantId }) => merchantId)
   const hot = spread.slice(0, 1)
 
   function entry(
     name: string,
-    side: { pid: number; ask(question: object): Promise<unknown> },
+    side: { pid: number; ask(question: { settling: Settling }): Promise<unknown> },
     make: (count: number) => Promise<string>,
     goal?: Goal,
   ): BenchEntry {
-    let settling: Settling | null = null
+    let settling: Settling = { first: '0', count: 0, seconds: 0, width }
     return {
       name,
       processes: [side.pid],
-      ...(goal && { goal }),
+      goal,
       async prepare(seconds) {
         const count = Math.ceil(seconds * paymentsPerSecond)
         settling = { first: await make(count), count, seconds, width }
       },
-      async measure() {
-        const measured = (await side.ask({ settling })) as Measurement
-        return measured
-      },
+      measure: async () => (await side.ask({ settling })) as Measurement,
     }
   }
   const ours = (name: string, merchantIds: readonly number[], goal?: Goal) =>
@@ -84,14 +80,8 @@ export const settle: Workload = async (fixture) => {
       'settleTransaction: what callbacks and checks end in; it also ends the request and feeds the counts.',
       'Numbering the events belongs to the service. Afterwards the ledger was proven.',
     ],
-    async close() {
-      await limit.close()
-      await product.close()
-      const { rows } = await fixture.owner.query('SELECT * FROM audit_ledger(true) LIMIT 5')
-      if (rows.length > 0) throw new Error(`The ledger does not hold: ${JSON.stringify(rows)}`)
-    },
   }
-}
+})
 
 /** Payments whose customers confirm together: the simulator's time is moved to the moment of all. */
 function byCallback(fixture: BenchFixture, product: Product, merchantIds: readonly number[]): BenchEntry {
@@ -130,24 +120,18 @@ const confirmsAfterMs = 60_000
 const payersAtOnce = 32
 
 async function payLater(port: number, tokens: readonly string[], count: number): Promise<void> {
-  let sent = 0
-  await Promise.all(
-    Array.from({ length: payersAtOnce }, async () => {
-      const wire = await openWire(port)
-      while (sent < count) {
-        sent += 1
-        const payment = { amount: 5_000, customer_phone: laterPayer, payment_method: 'OperatorA' }
-        const { status, text } = await wire.send({
-          method: 'POST',
-          path: '/merchant/api/pay',
-          headers: { Authorization: `Bearer ${tokens[sent % tokens.length]}` },
-          body: JSON.stringify({ ...payment, reference: randomUUID() }),
-        })
-        if (status !== 202) throw new Error(`Answered ${status}: ${text}`)
-      }
-      wire.close()
-    }),
-  )
+  const wires = await Promise.all(Array.from({ length: payersAtOnce }, () => openWire(port)))
+  await repeat({ count, width: payersAtOnce }, async (sent, place) => {
+    const payment = { amount: 5_000, customer_phone: laterPayer, payment_method: 'OperatorA' }
+    const answer = await wires[place]?.send({
+      method: 'POST',
+      path: '/merchant/api/pay',
+      headers: { Authorization: `Bearer ${tokens[sent % tokens.length]}` },
+      body: JSON.stringify({ ...payment, reference: randomUUID() }),
+    })
+    if (answer?.status !== 202) throw new Error(`Answered ${answer?.status}: ${answer?.text}`)
+  })
+  for (const wire of wires) wire.close()
 }
 
 async function lastPayment({ owner }: BenchFixture): Promise<bigint> {

@@ -1,21 +1,17 @@
-import { mkdtempSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Child, startChild } from './child.ts'
+import type { Child } from './child.ts'
+import { compare, type Sides } from './compare.ts'
 import { quantile } from './load.ts'
 import type { Pace } from './pace.ts'
-import type { LimitQuestion } from './processes/fan-out-limit.ts'
-import type { LiveOptions, LiveQuestion, LiveReady } from './processes/live-product.ts'
 import type { ReadersAnswer, ReadersOptions, ReadersQuestion } from './processes/readers.ts'
-import type { Measurement, Section, Workload } from './rounds.ts'
+import type { BenchEntry, Measurement, Section } from './rounds.ts'
 
 /** How many readers one merchant has. */
 const loads = [1_000, 5_000]
 
 /** Many events: each goes to the readers of one merchant, the merchants in turn. */
 const busy = { readers: 1_000, merchants: 50, perSecond: 200 }
+const readersOfBusy = Array.from({ length: busy.merchants }, () => busy.readers / busy.merchants)
 /** An event that a reader does not have by then counts as so late. */
 const patienceMs = 10_000
 
@@ -23,48 +19,11 @@ const patienceMs = 10_000
  * Events to all readers of a merchant, against one buffer written to as many connections: at a rate, from the
  * INSERT on, and one alone.
  */
-export const subscribe: Workload = async (fixture) => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'merchant-payments-bench-'))
-  const readers = [...loads, ...Array.from({ length: busy.merchants }, () => busy.readers / busy.merchants)]
-  const options: LiveOptions = { databaseUrl: fixture.url, dataDir, readers }
-  const product = await startChild<LiveReady>('live-product.ts', options)
-  const children: Child<unknown>[] = [product]
-  const sections: Section[] = [await busySection(product, children)]
-
-  for (const [index, count] of loads.entries()) {
-    const { merchantId = 0, tokens = [] } = product.ready.merchants[index] ?? {}
-    const limit = await startChild<{ port: number }>('fan-out-limit.ts', {})
-    const ask = (asked: LiveQuestion) => product.ask(asked)
-    const read = (port: number, shown: readonly string[]) =>
-      startChild('readers.ts', { port, count, tokens: shown, groups: 1 } satisfies ReadersOptions)
-    const [plain, live] = await Promise.all([read(limit.ready.port, []), read(product.ready.port, tokens)])
-    children.push(limit, plain, live)
-    while ((await ask({ streamsOf: merchantId })) !== count) await sleep(100)
-    const event = (from: 'insert' | 'notification') => () => ask({ eventOf: merchantId, from })
-    const { bytes } = await events(live, 1, event('insert'))
-    sections.push({
-      title: `one event to ${count} readers`,
-      unit: 'ms, p99',
-      entries: [
-        {
-          name: 'limit: one buffer to plain connections',
-          processes: [limit.pid],
-          measure: (seconds) => turn(seconds, count, plain, () => limit.ask({ bytes })),
-        },
-        {
-          name: 'GraphQL over WebSockets, from the INSERT on',
-          processes: [product.pid],
-          measure: (seconds) => turn(seconds, count, live, event('insert')),
-        },
-        {
-          name: 'without the INSERT: from the notification on',
-          processes: [product.pid],
-          goal: { ratioMax: 1.5 },
-          measure: (seconds) => turn(seconds, count, live, event('notification')),
-        },
-      ],
-    })
-  }
+export const subscribe = compare({ merchants: [...loads, ...readersOfBusy] }, async (sides) => {
+  const { merchants } = sides.product
+  const sections: Section[] = [await busySection(sides, merchants.slice(loads.length))]
+  for (const [index, count] of loads.entries())
+    sections.push(await oneSection(sides, count, merchants.slice(index, index + 1)))
   return {
     sections,
     notes: [
@@ -73,50 +32,67 @@ export const subscribe: Workload = async (fixture) => {
       `of its readers have it (${patienceMs / 1_000} s where that is later). One event: one at a time, the`,
       'median of their p99. Without the INSERT: from the moment at which the service hears of the event.',
     ],
-    async close() {
-      await Promise.all(children.map((child) => child.close()))
-      await rm(dataDir, { recursive: true, force: true })
-    },
+  }
+})
+
+type Merchants = Sides['product']['merchants']
+
+/** Opens as many plain readers of a limit as the merchants have readers. */
+async function openReaders({ product, start, startProcess }: Sides, count: number, merchants: Merchants) {
+  const limit = await start({ workload: 'subscribe' })
+  const read = (port: number, tokens: readonly string[]) =>
+    startProcess('readers.ts', { port, count, tokens, groups: merchants.length } satisfies ReadersOptions)
+  const tokens = merchants.flatMap((merchant) => merchant.tokens)
+  const [plain, live] = await Promise.all([read(limit.port, []), read(product.port, tokens)])
+  for (const { merchantId } of merchants)
+    while ((await product.ask({ streamsOf: merchantId })) !== count / merchants.length) await sleep(100)
+  return { limit, plain, live }
+}
+
+const limitName = 'limit: one buffer to plain connections'
+const liveName = 'GraphQL over WebSockets, from the INSERT on'
+
+/** One event at a time to the readers of one merchant. */
+async function oneSection(sides: Sides, count: number, merchants: Merchants): Promise<Section> {
+  const { product } = sides
+  const { limit, plain, live } = await openReaders(sides, count, merchants)
+  const event = (from: 'insert' | 'notification') => () =>
+    product.ask({ eventOf: merchants[0]?.merchantId ?? 0, from })
+  const { bytes } = await events(live, 1, event('insert'))
+  const ours = (name: string, from: 'insert' | 'notification'): BenchEntry => ({
+    name,
+    processes: [product.pid],
+    measure: (seconds) => turn(seconds, count, live, event(from)),
+  })
+  return {
+    title: `one event to ${count} readers`,
+    unit: 'ms, p99',
+    entries: [
+      {
+        name: limitName,
+        processes: [limit.pid],
+        measure: (seconds) => turn(seconds, count, plain, () => limit.ask({ event: { bytes } })),
+      },
+      ours(liveName, 'insert'),
+      { ...ours('without the INSERT: from the notification on', 'notification'), goal: { ratioMax: 1.5 } },
+    ],
   }
 }
 
 /** The readers of many merchants, at a rate of events. */
-async function busySection(product: Child<LiveReady>, children: Child<unknown>[]): Promise<Section> {
-  const merchants = product.ready.merchants.slice(loads.length)
-  const tokens = merchants.flatMap((merchant) => merchant.tokens)
-  const limit = await startChild<{ port: number }>('fan-out-limit.ts', {})
-  const read = (port: number, shown: readonly string[]) => {
-    const options: ReadersOptions = { port, count: busy.readers, tokens: shown, groups: busy.merchants }
-    return startChild('readers.ts', options)
-  }
-  const [plain, live] = await Promise.all([read(limit.ready.port, []), read(product.ready.port, tokens)])
-  children.push(limit, plain, live)
+async function busySection(sides: Sides, merchants: Merchants): Promise<Section> {
+  const { product } = sides
+  const { limit, plain, live } = await openReaders(sides, busy.readers, merchants)
   const eventsOf = merchants.map(({ merchantId }) => merchantId)
-  for (const merchantId of eventsOf)
-    while ((await product.ask({ streamsOf: merchantId })) !== busy.readers / busy.merchants) await sleep(100)
-  const pace = (seconds: number): Pace => ({ perSecond: busy.perSecond, seconds })
+  const groups = merchants.length
+  const theirs = (pace: Pace) => limit.ask({ event: { bytes: frameBytes, pace, groups } })
+  const ours = (pace: Pace) => product.ask({ eventsOf, pace })
   return {
     title: `${busy.perSecond} events a second, ${busy.readers} readers of ${busy.merchants} merchants`,
     unit: 'ms, p99',
     entries: [
-      {
-        name: 'limit: one buffer to plain connections',
-        processes: [limit.pid],
-        measure: (seconds) =>
-          busyTurn(seconds, plain, (whole) =>
-            limit.ask({
-              bytes: frameBytes,
-              pace: pace(whole),
-              groups: busy.merchants,
-            } satisfies LimitQuestion),
-          ),
-      },
-      {
-        name: 'GraphQL over WebSockets, from the INSERT on',
-        processes: [product.pid],
-        measure: (seconds) =>
-          busyTurn(seconds, live, (whole) => product.ask({ eventsOf, pace: pace(whole) })),
-      },
+      { name: limitName, processes: [limit.pid], measure: (seconds) => busyTurn(seconds, plain, theirs) },
+      { name: liveName, processes: [product.pid], measure: (seconds) => busyTurn(seconds, live, ours) },
     ],
   }
 }
@@ -142,14 +118,16 @@ async function turn(
 /** The pause keeps the work that an event leaves behind out of the next measurement. */
 const pauseMs = 50
 
-/** @param begin sends events for so many seconds: as many to each merchant */
+/** @param begin sends events at a pace: as many to each merchant */
 async function busyTurn(
   seconds: number,
   readers: Child<unknown>,
-  begin: (seconds: number) => Promise<unknown>,
+  begin: (pace: Pace) => Promise<unknown>,
 ): Promise<Measurement> {
   const count = Math.ceil((busy.perSecond * seconds) / busy.merchants) * busy.merchants
-  const { tookMs } = await events(readers, count, () => begin(count / busy.perSecond))
+  const { tookMs } = await events(readers, count, () =>
+    begin({ perSecond: busy.perSecond, seconds: count / busy.perSecond }),
+  )
   const p99Ms = quantile(tookMs, 0.99)
   return { value: p99Ms, operations: (count * busy.readers) / busy.merchants, p99Ms }
 }

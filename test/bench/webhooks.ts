@@ -2,59 +2,39 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openMasterSecret } from '../../src/identity/secrets/secrets.ts'
 import { encryptWebhookSecret } from '../../src/resources/webhooks/secrets.ts'
 import { newWebhookSecret } from '../../src/resources/webhooks/sign.ts'
-import { startChild } from './child.ts'
+import { compare, engine, loop } from './compare.ts'
 import type { BenchFixture } from './fixture.ts'
-import { type Product, startProduct } from './product.ts'
-import type { Workload } from './rounds.ts'
+import type { Product } from './product.ts'
+import type { Measurement } from './rounds.ts'
 
 /** More than are delivered in a second; what is left is given up before the next turn. */
 const eventsPerSecond = 8_000
 const queuedCount = 1_000
 
-interface LimitTook {
-  tookS: number
-  operations: number
-  p99Ms: number
-}
-
 /** Events that wait for one endpoint, against a bare loop that posts and notes each. */
-export const webhooks: Workload = async (fixture) => {
-  const product = await startProduct(fixture, 1)
-  const receiver = await startChild<{ url: string }>('webhooks-receiver.ts', {})
-  const { url } = receiver.ready
-  const limit = await startChild('webhooks-limit.ts', { databaseUrl: fixture.url, url })
-  const endpointQueue = await openQueue(fixture, product, url)
-  const limitProcesses = [limit.pid]
-  const queueProcesses = [product.pid]
+export const webhooks = compare({ merchants: 1 }, async ({ fixture, product, start }) => {
+  const receiver = await start({ workload: 'receiver' })
+  const url = `http://127.0.0.1:${receiver.port}/hook`
+  const limit = await start({ workload: 'webhooks', url })
+  const queue = await openQueue(fixture, product, url)
   return {
     sections: [
       {
         title: 'webhooks from the job on, one endpoint',
         unit: 'deliveries/s',
         entries: [
-          {
-            name: 'limit: sign, post, note',
-            processes: limitProcesses,
-            async measure(seconds) {
-              const { tookS, operations, p99Ms } = (await limit.ask({ seconds })) as LimitTook
-              return { value: operations / tookS, operations, p99Ms }
+          loop('limit: sign, post, note', limit),
+          engine(
+            'lane',
+            product,
+            { ratioMin: 0.4 },
+            {
+              prepare: (seconds) => queue.queue(Math.ceil(seconds * eventsPerSecond)),
+              begin: () => queue.begin(),
+              done: () => queue.delivered(),
+              halt: () => queue.end(),
             },
-          },
-          {
-            name: 'lane',
-            processes: queueProcesses,
-            goal: { ratioMin: 0.4 },
-            prepare: (seconds) => endpointQueue.queue(Math.ceil(seconds * eventsPerSecond)),
-            async measure(seconds) {
-              const begun = performance.now()
-              await endpointQueue.begin()
-              await sleep(seconds * 1_000)
-              const operations = await endpointQueue.delivered()
-              const value = operations / ((performance.now() - begun) / 1_000)
-              await endpointQueue.end()
-              return { value, operations, p99Ms: Number.NaN }
-            },
-          },
+          ),
         ],
       },
       {
@@ -63,23 +43,23 @@ export const webhooks: Workload = async (fixture) => {
         entries: [
           {
             name: 'limit: sign, post, note',
-            processes: limitProcesses,
+            processes: [limit.pid],
             async measure() {
-              const { tookS, operations, p99Ms } = (await limit.ask({ count: queuedCount })) as LimitTook
-              return { value: tookS, operations, p99Ms }
+              const { value, ...more } = (await limit.ask({ count: queuedCount })) as Measurement
+              return { ...more, value: queuedCount / value }
             },
           },
           {
             name: 'lane',
-            processes: queueProcesses,
+            processes: [product.pid],
             goal: { valueMax: 5 },
-            prepare: () => endpointQueue.queue(queuedCount),
+            prepare: () => queue.queue(queuedCount),
             async measure() {
               const begun = performance.now()
-              await endpointQueue.begin()
-              while ((await endpointQueue.delivered()) < queuedCount) await sleep(pollMs)
+              await queue.begin()
+              while ((await queue.delivered()) < queuedCount) await sleep(pollMs)
               const value = (performance.now() - begun) / 1_000
-              await endpointQueue.end()
+              await queue.end()
               return { value, operations: queuedCount, p99Ms: Number.NaN }
             },
           },
@@ -91,27 +71,34 @@ export const webhooks: Workload = async (fixture) => {
       'lane: read in order, signed, posted to the judged address, noted in groups; begins with the job.',
       'Both post to the same receiver, one after another; its processor time is not counted.',
     ],
-    async close() {
-      await limit.close()
-      await product.close()
-      await receiver.close()
-    },
   }
-}
+})
 
 const pollMs = 5
 
-/** Opens an endpoint of the first merchant; its events wait until a turn begins. */
-async function openQueue({ owner }: BenchFixture, { merchants, dataDir }: Product, url: string) {
-  const merchantId = merchants[0]?.merchantId ?? 0
-  const id = 1
+/** Adds an endpoint to those of a merchant. */
+export async function addEndpoint(
+  { owner }: BenchFixture,
+  { dataDir }: Product,
+  { id, merchantId, url, isActive }: { id: number; merchantId: number; url: string; isActive: boolean },
+): Promise<void> {
   const master = await openMasterSecret(null, dataDir)
+  const secret = encryptWebhookSecret(master, { merchantId, id }, newWebhookSecret())
   await owner.query(
     `INSERT INTO webhook_endpoint (id, merchant_id, slot, url, events, secret_encrypted, is_active,
        delivered_to)
-     VALUES ($1, $2, 1, $3, '{payment_received}', $4, false, 0)`,
-    [id, merchantId, url, encryptWebhookSecret(master, { merchantId, id }, newWebhookSecret())],
+     VALUES ($1, $2, (SELECT count(*) + 1 FROM webhook_endpoint WHERE merchant_id = $2), $3,
+       '{payment_received}', $4, $5, 0)`,
+    [id, merchantId, url, secret, isActive],
   )
+}
+
+/** Opens an endpoint of the first merchant; its events wait until a turn begins. */
+async function openQueue(fixture: BenchFixture, product: Product, url: string) {
+  const { owner } = fixture
+  const merchantId = product.merchants[0]?.merchantId ?? 0
+  const id = 1
+  await addEndpoint(fixture, product, { id, merchantId, url, isActive: false })
   let queued = 0
   return {
     async queue(count: number): Promise<void> {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startChild } from '../child.ts'
 import { load } from '../load.ts'
+import type { LimitOptions, LimitReady } from '../processes/limit.ts'
 import type { ProductReady } from '../processes/product.ts'
 import type { BenchDatabase, BenchServer } from '../server.ts'
 import { countsOf, memoryOf, startMeter, writesBetween } from './costs.ts'
@@ -111,7 +112,8 @@ export interface Limit {
 
 export async function openLimit(server: BenchServer, prepared: PreparedDatabase): Promise<Limit> {
   const { database, merchants } = await copyPrepared(server, prepared)
-  const child = await startChild<{ port: number }>('collect-limit.ts', { databaseUrl: database.url })
+  const options: LimitOptions = { workload: 'collect', databaseUrl: database.url }
+  const child = await startChild<LimitReady>('limit.ts', options)
   const { ready, pid } = child
   let sent = 0
   return {

@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { scopes } from '../../../src/identity/callers/scopes.ts'
 import { startApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config/config.ts'
@@ -7,7 +8,8 @@ import { createMerchant } from '../../../src/resources/merchants/create.ts'
 import { settleTransaction } from '../../../src/resources/transactions/settle.ts'
 import { invariant } from '../../../src/shared/invariant.ts'
 import { childOptions } from '../child.ts'
-import { type Settling, settleAll } from '../settling.ts'
+import { type Settling, settleAll } from '../load.ts'
+import { actAtRate, type Pace } from '../pace.ts'
 
 /** The operator that answers the service's calls. */
 export type OperatorKind =
@@ -24,12 +26,29 @@ export interface ProductOptions {
   operatorsUrl: string
   merchants: number
   inFlightMax: number | null
+  /** How many readers each merchant is to have; with them the service keeps all its limits. */
+  readers?: readonly number[]
 }
 
 export interface ProductReady {
   port: number
-  merchants: readonly { merchantId: number; token: string }[]
+  /** A token may have twenty streams: several where there are readers. */
+  merchants: readonly { merchantId: number; token: string; tokens: readonly string[] }[]
 }
+
+/** The questions that the process answers. */
+export type ProductQuestion =
+  | { operator: OperatorKind }
+  | { settling: Settling }
+  /** Answered with the number of streams that are open. */
+  | { streamsOf: number }
+  /**
+   * Writes an event; answered with the moment before that, or the one at which the service hears of it, in
+   * nanoseconds of the system's clock.
+   */
+  | { eventOf: number; from: 'insert' | 'notification' }
+  /** Writes events at a rate, for each merchant in turn; answered with the moment before each. */
+  | { eventsOf: readonly number[]; pace: Pace }
 
 // The service as it is, on a port of its own, with merchants that are signed in.
 const options = childOptions() as ProductOptions
@@ -38,10 +57,12 @@ const config = readConfig({
   DATA_DIR: options.dataDir,
   OPERATORS_URL: options.operatorsUrl,
   LOG_LEVEL: 'silent',
-  RATE_LIMIT_WRITES: '1000000000',
-  RATE_LIMIT_READS: '1000000000',
-  RATE_LIMIT_PUBLIC: '1000000000',
-  RATE_LIMIT_OBJECTS: '1000000000',
+  ...(!options.readers && {
+    RATE_LIMIT_WRITES: '1000000000',
+    RATE_LIMIT_READS: '1000000000',
+    RATE_LIMIT_PUBLIC: '1000000000',
+    RATE_LIMIT_OBJECTS: '1000000000',
+  }),
   ...(options.inFlightMax !== null && { IN_FLIGHT_MAX: String(options.inFlightMax) }),
 })
 const { services } = await startApp(config, { connectionString: options.databaseUrl })
@@ -53,10 +74,18 @@ async function openMerchant(number: number): Promise<ProductReady['merchants'][n
   )
   const apiKeyId = rows[0]?.id
   invariant(apiKeyId, 'a new merchant has a key')
-  const grant = { merchantId, apiKeyId, apiKeyVersion: 1, scopes, hours: 24 }
-  return { merchantId, token: (await services.access.tokens.issueToken(grant)).token }
+  const granted = options.readers ? (['balance'] as const) : scopes
+  const grant = { merchantId, apiKeyId, apiKeyVersion: 1, scopes: granted, hours: 24 }
+  const count = Math.ceil((options.readers?.[number - 1] ?? 1) / readersPerToken)
+  const issued = await Promise.all(
+    Array.from({ length: count }, () => services.access.tokens.issueToken(grant)),
+  )
+  const tokens = issued.map(({ token }) => token)
+  return { merchantId, token: tokens[0] ?? '', tokens }
 }
 
+/** A reader that reconnects may be counted twice for a moment. */
+const readersPerToken = 16
 const merchants: ProductReady['merchants'][number][] = []
 const atOnce = 8
 while (merchants.length < options.merchants) {
@@ -105,11 +134,67 @@ async function bring(transactionId: bigint): Promise<boolean> {
   return (await settleTransaction(services, transactionId, paid)).moved
 }
 
-async function answer(question: { operator?: OperatorKind; settling?: Settling }): Promise<unknown> {
-  if (question.settling) return settleAll(question.settling, bring)
-  services.operators = operators[question.operator ?? 'simulator']
+const owner = new pg.Client({ connectionString: options.databaseUrl })
+if (options.readers) await owner.connect()
+
+async function writeEvent(merchantId: number): Promise<number> {
+  const began = Number(process.hrtime.bigint())
+  const data = {
+    transaction_id: 1,
+    reference: 'order-2026-000123',
+    amount: 5_000,
+    currency: 'XOF',
+    payment_method: 'OperatorA',
+    customer_phone: '+22370000001',
+    status: 'success',
+    previous_status: 'pending',
+  }
+  await owner.query({
+    name: 'event',
+    text: `SELECT append_events(ARRAY[($1::int, 'payment_received', $2::jsonb)::new_event], now())`,
+    values: [merchantId, data],
+  })
+  services.announcer.announce(merchantId)
+  return began
+}
+
+let onHeard: (() => void) | null = null
+const notify = services.feed.notify.bind(services.feed)
+if (options.readers)
+  services.feed.notify = (named) => {
+    onHeard?.()
+    notify(named)
+  }
+
+async function heardOfEvent(merchantId: number): Promise<number> {
+  const heard = new Promise<number>((resolve) => {
+    onHeard = () => {
+      onHeard = null
+      resolve(Number(process.hrtime.bigint()))
+    }
+  })
+  await writeEvent(merchantId)
+  return heard
+}
+
+async function answer(question: ProductQuestion): Promise<unknown> {
+  if ('settling' in question) return settleAll(question.settling, bring)
+  if ('streamsOf' in question) return services.streams.get(`merchant:${question.streamsOf}`) ?? 0
+  if ('eventOf' in question)
+    return [await (question.from === 'insert' ? writeEvent : heardOfEvent)(question.eventOf)]
+  if ('eventsOf' in question) {
+    // One after the other: a connection runs one statement at a time, and the events must keep their order.
+    let written: Promise<unknown> = Promise.resolve()
+    const { eventsOf, pace } = question
+    return actAtRate(pace, (n) => {
+      written = written.then(() => writeEvent(eventsOf[n % eventsOf.length] ?? 0))
+    })
+  }
+  services.operators = operators[question.operator]
   return 'done'
 }
-process.on('message', (question: object) => void answer(question).then((said) => process.send?.(said)))
+process.on('message', (question: ProductQuestion) => {
+  void answer(question).then((said) => process.send?.(said))
+})
 process.on('disconnect', () => process.exit())
 process.send?.({ port: Number(new URL(services.addresses.publicUrl).port), merchants } satisfies ProductReady)
