@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runProgram } from '../kit/command-line.ts'
-import { openFixture } from './fixture.ts'
 import { openWire, quantile, type Wire } from './load.ts'
-import { startProduct } from './product.ts'
+import { type Product, withProduct } from './product.ts'
 
 // A program: how long the payments of one merchant take, alone and beside 100 merchants who each regenerate
 // an API key once a second, which is as often as the limit allows. Alone and beside take turns.
@@ -14,9 +13,10 @@ const payments = 150
 const everyMs = 1_000
 const ratioMax = 1.5
 
-await runProgram(async () => {
-  const fixture = await openFixture()
-  const product = await startProduct(fixture, othersCount + 1)
+await runProgram(() => withProduct(othersCount + 1, compareLoads))
+
+/** @returns the exit code */
+async function compareLoads(product: Product): Promise<number> {
   const wires = await Promise.all(Array.from({ length: 9 }, () => openWire(product.port)))
   try {
     const [payer, ...changers] = wires as [Wire, ...Wire[]]
@@ -57,10 +57,8 @@ await runProgram(async () => {
     return ratio <= ratioMax ? 0 : 1
   } finally {
     for (const wire of wires) wire.close()
-    await product.close()
-    await fixture.close()
   }
-})
+}
 
 type Act = (wire: Wire, token: string, id: string) => Promise<boolean>
 

@@ -2,9 +2,8 @@ import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { makeApiKey, makeApiSecret } from '../../src/identity/secrets/secrets.ts'
 import { runProgram, wholeNumber } from '../kit/command-line.ts'
-import { openFixture } from './fixture.ts'
 import { openWire, quantile, type Wire } from './load.ts'
-import { startProduct } from './product.ts'
+import { withProduct } from './product.ts'
 
 // A program: whether the time of a refusal of `POST /auth` tells whether there is such an API key. A key that
 // exists with a wrong secret and keys that do not are asked by turns, in an order drawn by lot, over one
@@ -21,20 +20,15 @@ const warmUp = 1_000
 await runProgram(async () => {
   const { values } = parseArgs({ options: { samples: { type: 'string', default: '10000' } } })
   const samples = wholeNumber('samples', values.samples)
-  const fixture = await openFixture()
-  const product = await startProduct(fixture, 1)
-  const wire = await openWire(product.port)
-  try {
-    const { rows } = await fixture.owner.query<{ key: string }>('SELECT key FROM api_key LIMIT 1')
+  await withProduct(1, async ({ port }, { owner }) => {
+    const wire = await openWire(port)
+    const { rows } = await owner.query<{ key: string }>('SELECT key FROM api_key LIMIT 1')
     const known = rows[0]?.key ?? ''
-    const forget = () => fixture.owner.query('DELETE FROM rate_limit')
+    const forget = () => owner.query('DELETE FROM rate_limit')
     await measure(wire, known, warmUp, forget)
     report(await measure(wire, known, samples, forget))
-  } finally {
     wire.close()
-    await product.close()
-    await fixture.close()
-  }
+  })
   return 0
 })
 

@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { UsageError } from '../kit/command-line.ts'
+import { proveLedger } from './compare.ts'
 import { merchantsMax, type Part, partsOf } from './life/parts.ts'
 import type { Tree } from './life/programs.ts'
 import { type PartResult, partTable } from './life/report.ts'
@@ -15,7 +16,6 @@ import {
   prepareFullDatabase,
   prepareDatabase,
   openLimit,
-  proveBooks,
   type TurnResult,
 } from './life/turn.ts'
 import { type BenchServer, openServer } from './server.ts'
@@ -76,7 +76,7 @@ export async function life(options: LifeOptions, say: (words: string) => void): 
     if (run.full) {
       say('proving the books')
       const began = performance.now()
-      await proveBooks(run.full)
+      await proveLedger(run.full.database)
       const seconds = ((performance.now() - began) / 1_000).toFixed(0)
       if (!options.json) write(`The books of all rows are proven (${seconds} s).\n`)
     }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { startSimulatorProcess } from '../../src/operators/simulator-process.ts'
 import { Secret } from '../../src/shared/secret.ts'
 import { startChild } from './child.ts'
-import type { BenchFixture } from './fixture.ts'
+import { type BenchFixture, openFixture } from './fixture.ts'
 import type { OperatorKind, ProductOptions, ProductQuestion, ProductReady } from './processes/product.ts'
 
 /** The service under way in a process of its own, beside a simulator in another. */
@@ -58,6 +58,22 @@ export async function startProduct(
       await simulator?.close()
       await rm(dataDir, { recursive: true, force: true })
     },
+  }
+}
+
+/** Runs work with the service on a database of its own, and ends both. */
+export async function withProduct<Result>(
+  merchants: number,
+  work: (product: Product, fixture: BenchFixture) => Promise<Result>,
+  inFlightMax?: number | null,
+): Promise<Result> {
+  const fixture = await openFixture()
+  const product = await startProduct(fixture, merchants, inFlightMax)
+  try {
+    return await work(product, fixture)
+  } finally {
+    await product.close()
+    await fixture.close()
   }
 }
 

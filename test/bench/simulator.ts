@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync } from 'node:fs'
@@ -6,11 +5,11 @@ import { rm } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { numberAboveZero, runProgram, wholeNumber } from '../kit/command-line.ts'
 import { cpuOf, cpuSince } from './cpu.ts'
-import { openWire, type Wire } from './load.ts'
+import { freePorts, startSimulator } from './life/programs.ts'
+import { openWire, repeat, type Wire } from './load.ts'
 
 const help = `Processor time and memory of the simulator. A life is a payment at an operator that calls back:
 the request, the callback, and two questions.
@@ -49,9 +48,12 @@ await runProgram(async () => {
   const clients = wholeNumber('clients', values.clients)
   const steps = numberAboveZero('steps', values.steps)
   const results: Step[] = []
-  await using simulator = await startSimulator(values.tree)
-  await using client = await openClient(simulator.url)
+  const folder = mkdtempSync(join(tmpdir(), 'merchant-payments-simulator-'))
+  const [port = 0] = await freePorts(1)
+  const simulator = await startSimulator({ name: 'simulator', folder: values.tree }, port, folder)
+  await using client = await openClient(`http://127.0.0.1:${port}`)
   const each = Math.ceil(lives / steps)
+  const wires = await Promise.all(Array.from({ length: clients }, () => openWire(client.port)))
   const report = (step: Step) => {
     results.push(step)
     if (!values.json)
@@ -64,14 +66,7 @@ await runProgram(async () => {
   for (let done = 0; done < lives; done += each) {
     const cpu = cpuOf([simulator.pid])
     const begun = performance.now()
-    let left = each
-    await Promise.all(
-      Array.from({ length: clients }, async () => {
-        const wire = await openWire(client.port)
-        while (left-- > 0) await client.live(wire)
-        wire.close()
-      }),
-    )
+    await repeat({ count: each, width: clients }, (_n, place) => client.live(wires[place] as Wire))
     const seconds = (performance.now() - begun) / 1_000
     const micros = cpuSince(cpu, [simulator.pid]) ?? Number.NaN
     report({
@@ -82,38 +77,14 @@ await runProgram(async () => {
     })
   }
   if (values.json) process.stdout.write(`${JSON.stringify(results, null, 2)}\n`)
+  for (const wire of wires) wire.close()
+  await simulator.stop()
+  await rm(folder, { recursive: true, force: true })
   return 0
 })
 
 function residentMb(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024
-}
-
-/** The simulator of a checkout, tied to this process. */
-async function startSimulator(tree: string) {
-  const folder = mkdtempSync(join(tmpdir(), 'merchant-payments-simulator-'))
-  const { scripts } = JSON.parse(readFileSync(join(tree, 'package.json'), 'utf8')) as {
-    scripts: { operators: string }
-  }
-  const [, ...command] = scripts.operators.split(' ')
-  const flags = ['--port', '0', '--tied', '--journal', join(folder, 'operators.jsonl')]
-  const child = spawn(process.execPath, [...command, ...flags], {
-    cwd: tree,
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  child.stdin.write('\n')
-  const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
-  const { url } = JSON.parse(line) as { url: string }
-  return {
-    pid: child.pid ?? 0,
-    url,
-    async [Symbol.asyncDispose]() {
-      const exit = once(child, 'exit')
-      child.stdin.end()
-      await exit
-      await rm(folder, { recursive: true, force: true })
-    },
-  }
 }
 
 /** A client of OperatorA that waits for its callbacks. */

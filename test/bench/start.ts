@@ -20,16 +20,16 @@ export const start: Workload = async () => {
         title: 'start',
         unit: 'ms',
         entries: [
-          timed('limit: bare node:http', startBare),
-          timed('service, warm', () => startProgram(home), { ratioMax: 20 }),
+          entry('limit: bare node:http', startBare, false),
+          entry('service, warm', () => startProgram(home), false, { ratioMax: 20 }),
         ],
       },
       {
         title: 'idle memory',
         unit: 'MB resident',
         entries: [
-          resting('bare node:http', startBare),
-          resting('service', () => startProgram(home), { valueMax: 180 }),
+          entry('bare node:http', startBare, true),
+          entry('service', () => startProgram(home), true, { valueMax: 180 }),
         ],
       },
     ],
@@ -55,31 +55,24 @@ async function startBare(): Promise<Started> {
   }
 }
 
-function timed(name: string, begin: () => Promise<Started>, goal?: BenchEntry['goal']): BenchEntry {
-  return turn(name, goal, async () => {
+/** Starts it, and measures either the start or what it takes after a while. */
+function entry(
+  name: string,
+  begin: () => Promise<Started>,
+  isIdle: boolean,
+  goal?: BenchEntry['goal'],
+): BenchEntry {
+  const measure = async () => {
     const begun = performance.now()
     const started = await begin()
-    const value = performance.now() - begun
+    let value = performance.now() - begun
+    if (isIdle) {
+      await sleep(idleMs)
+      const status = readFileSync(`/proc/${started.child.pid}/status`, 'utf8')
+      value = Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1_024
+    }
     await started.end('SIGTERM')
-    return value
-  })
-}
-
-function resting(name: string, begin: () => Promise<Started>, goal?: BenchEntry['goal']): BenchEntry {
-  return turn(name, goal, async () => {
-    const started = await begin()
-    await sleep(idleMs)
-    const status = readFileSync(`/proc/${started.child.pid}/status`, 'utf8')
-    await started.end('SIGTERM')
-    return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1_024
-  })
-}
-
-function turn(name: string, goal: BenchEntry['goal'], measure: () => Promise<number>): BenchEntry {
-  return {
-    name,
-    processes: [],
-    ...(goal && { goal }),
-    measure: async () => ({ value: await measure(), operations: 1, p99Ms: Number.NaN }),
+    return { value, operations: 1, p99Ms: Number.NaN }
   }
+  return { name, processes: [], goal, measure }
 }

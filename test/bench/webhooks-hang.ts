@@ -1,13 +1,11 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openMasterSecret } from '../../src/identity/secrets/secrets.ts'
-import { encryptWebhookSecret } from '../../src/resources/webhooks/secrets.ts'
-import { newWebhookSecret } from '../../src/resources/webhooks/sign.ts'
 import { runProgram } from '../kit/command-line.ts'
-import { type BenchFixture, openFixture } from './fixture.ts'
+import type { BenchFixture } from './fixture.ts'
 import { quantile } from './load.ts'
-import { startProduct } from './product.ts'
+import { type Product, withProduct } from './product.ts'
+import { addEndpoint } from './webhooks.ts'
 
 // A program: how long a healthy webhook waits, alone and beside 80 fresh endpoints of 16 merchants that hang.
 //   npm run webhooks-hang
@@ -25,62 +23,50 @@ async function listen(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 }
 
-await runProgram(async () => {
-  const fixture = await openFixture()
-  const product = await startProduct(fixture, merchantsThatHang + 1)
-  try {
-    const master = await openMasterSecret(null, product.dataDir)
-    const [healthy, ...hanging] = product.merchants.map(({ merchantId }) => merchantId)
-    const arrivedAt: number[] = []
-    const healthyUrl = await listen((_request, response) => {
-      arrivedAt.push(performance.now())
-      response.writeHead(204).end()
-    })
-    let asked = 0
-    const hangingUrl = await listen(() => void (asked += 1))
-    let nextId = 0
-    const add = async (merchantId = 0, url = '') => {
-      const id = ++nextId
-      await fixture.owner.query(
-        `INSERT INTO webhook_endpoint (id, merchant_id, slot, url, events, secret_encrypted, delivered_to)
-         VALUES ($1, $2, (SELECT count(*) + 1 FROM webhook_endpoint WHERE merchant_id = $2), $3,
-           '{payment_received}', $4, 0)`,
-        [id, merchantId, url, encryptWebhookSecret(master, { merchantId, id }, newWebhookSecret())],
-      )
+await runProgram(() => withProduct(merchantsThatHang + 1, compareWaits))
+
+/** @returns the exit code */
+async function compareWaits(product: Product, fixture: BenchFixture): Promise<number> {
+  const [healthy, ...hanging] = product.merchants.map(({ merchantId }) => merchantId)
+  const arrivedAt: number[] = []
+  const healthyUrl = await listen((_request, response) => {
+    arrivedAt.push(performance.now())
+    response.writeHead(204).end()
+  })
+  let asked = 0
+  const hangingUrl = await listen(() => void (asked += 1))
+  let nextId = 0
+  const add = (merchantId = 0, url = '') =>
+    addEndpoint(fixture, product, { id: ++nextId, merchantId, url, isActive: true })
+  const begunAt: number[] = []
+  const waits = async () => {
+    const first = begunAt.length
+    for (let turn = 0; turn < events; turn += 1) {
+      begunAt.push(performance.now())
+      await happen(fixture, [healthy ?? 0])
+      await sleep(Math.max(0, (begunAt[first] ?? 0) + (turn + 1) * everyMs - performance.now()))
     }
-    const begunAt: number[] = []
-    const waits = async () => {
-      const first = begunAt.length
-      for (let turn = 0; turn < events; turn += 1) {
-        begunAt.push(performance.now())
-        await happen(fixture, [healthy ?? 0])
-        await sleep(Math.max(0, (begunAt[first] ?? 0) + (turn + 1) * everyMs - performance.now()))
-      }
-      while (arrivedAt.length < begunAt.length) await sleep(10)
-      return arrivedAt.slice(first).map((at, turn) => at - (begunAt[first + turn] ?? 0))
-    }
-    await add(healthy, healthyUrl)
-    await waits()
-    const alone = await waits()
-    for (const merchantId of hanging) {
-      for (let endpoint = 0; endpoint < endpointsEach; endpoint += 1) await add(merchantId, hangingUrl)
-    }
-    await happen(fixture, hanging)
-    const beside = await waits()
-    const tell = (what: string, all: readonly number[]) =>
-      `${what}: p50 ${quantile(all, 0.5).toFixed(0)} ms, p95 ${quantile(all, 0.95).toFixed(0)} ms\n`
-    const ratio = quantile(beside, 0.5) / quantile(alone, 0.5)
-    process.stdout.write(
-      tell('a healthy webhook alone', alone) +
-        tell(`beside ${asked} endpoints that hang`, beside) +
-        `ratio ${ratio.toFixed(2)} (at most ${ratioMax})\n`,
-    )
-    return ratio <= ratioMax ? 0 : 1
-  } finally {
-    await product.close()
-    await fixture.close()
+    while (arrivedAt.length < begunAt.length) await sleep(10)
+    return arrivedAt.slice(first).map((at, turn) => at - (begunAt[first + turn] ?? 0))
   }
-})
+  await add(healthy, healthyUrl)
+  await waits()
+  const alone = await waits()
+  for (const merchantId of hanging) {
+    for (let endpoint = 0; endpoint < endpointsEach; endpoint += 1) await add(merchantId, hangingUrl)
+  }
+  await happen(fixture, hanging)
+  const beside = await waits()
+  const tell = (what: string, all: readonly number[]) =>
+    `${what}: p50 ${quantile(all, 0.5).toFixed(0)} ms, p95 ${quantile(all, 0.95).toFixed(0)} ms\n`
+  const ratio = quantile(beside, 0.5) / quantile(alone, 0.5)
+  process.stdout.write(
+    tell('a healthy webhook alone', alone) +
+      tell(`beside ${asked} endpoints that hang`, beside) +
+      `ratio ${ratio.toFixed(2)} (at most ${ratioMax})\n`,
+  )
+  return ratio <= ratioMax ? 0 : 1
+}
 
 /** One event of each merchant. */
 async function happen({ owner }: BenchFixture, merchantIds: readonly number[]): Promise<void> {

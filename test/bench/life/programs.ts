@@ -58,13 +58,9 @@ export async function startPrograms(
   tree: Tree,
   { databaseUrl, dataDir, processes }: { databaseUrl: string; dataDir: string; processes: number },
 ): Promise<Programs> {
-  const scripts = scriptsOf(tree)
-  const [operatorsPort, ...ports] = await freePorts(processes + 1)
+  const [operatorsPort = 0, ...ports] = await freePorts(processes + 1)
   const operatorsUrl = `http://127.0.0.1:${operatorsPort}`
-  mkdirSync(dataDir, { recursive: true })
-  const journal = join(dataDir, `operators-${operatorsPort}.jsonl`)
-  const flags = ['--port', String(operatorsPort), '--journal', journal, '--json']
-  const simulator = await startProgram(tree, [...scripts.operators, ...flags], {}, '"ready"')
+  const simulator = await startSimulator(tree, operatorsPort, dataDir)
   const services: Program[] = []
   for (const port of ports) {
     const environment = {
@@ -74,7 +70,7 @@ export async function startPrograms(
       DATABASE_URL: databaseUrl,
       OPERATORS_URL: operatorsUrl,
     }
-    services.push(await startProgram(tree, scripts.start, environment, 'npm run demo'))
+    services.push(await startProgram(tree, scriptsOf(tree).start, environment, 'npm run demo'))
   }
   return {
     services,
@@ -85,6 +81,14 @@ export async function startPrograms(
       await simulator.stop()
     },
   }
+}
+
+/** Starts the simulator of the tree; its journal lies in the folder. */
+export async function startSimulator(tree: Tree, port: number, folder: string): Promise<Program> {
+  mkdirSync(folder, { recursive: true })
+  const journal = join(folder, `operators-${port}.jsonl`)
+  const flags = ['--port', String(port), '--journal', journal, '--json']
+  return startProgram(tree, [...scriptsOf(tree).operators, ...flags], {}, '"ready"')
 }
 
 const settings = {
@@ -149,7 +153,7 @@ async function ready(child: ChildProcess, command: string, words: string): Promi
 }
 
 /** Ports that are free together: all are taken before any is given back. */
-async function freePorts(count: number): Promise<number[]> {
+export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from({ length: count }, async () => {
       const server = createServer().listen(0, '127.0.0.1')

@@ -2,6 +2,7 @@ import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startChild } from '../child.ts'
+import { moneyRequests, named } from '../collect.ts'
 import { load } from '../load.ts'
 import type { LimitOptions, LimitReady } from '../processes/limit.ts'
 import type { ProductReady } from '../processes/product.ts'
@@ -76,12 +77,6 @@ export async function prepareFullDatabase(
   return { tree, database, dataDir, merchants }
 }
 
-/** @throws Error where the books of the database do not hold */
-export async function proveBooks({ database }: PreparedDatabase): Promise<void> {
-  const { rows } = await database.owner.query('SELECT * FROM audit_ledger(true) LIMIT 5')
-  if (rows.length > 0) throw new Error(`The ledger does not hold: ${JSON.stringify(rows)}`)
-}
-
 /**
  * Copies a database for programs that begin on it. The service takes a copy for a restored backup and lets no
  * money leave, so the copy gets its own identity, and a folder that has seen no other copy.
@@ -114,22 +109,12 @@ export async function openLimit(server: BenchServer, prepared: PreparedDatabase)
   const { database, merchants } = await copyPrepared(server, prepared)
   const options: LimitOptions = { workload: 'collect', databaseUrl: database.url }
   const child = await startChild<LimitReady>('limit.ts', options)
-  const { ready, pid } = child
-  let sent = 0
+  const payment = { amount: 5_000, customer_phone: '70000001', payment_method: 'OperatorA' }
   return {
     async turn(clients, merchantsCount, seconds) {
-      const next = () => {
-        sent += 1
-        const { merchantId = 0 } = merchants[sent % merchantsCount] ?? {}
-        const payment = { amount: 5_000, customer_phone: '70000001', payment_method: 'OperatorA' }
-        return {
-          method: 'POST',
-          path: '/',
-          headers: { 'X-Merchant': String(merchantId) },
-          body: JSON.stringify({ ...payment, reference: `limit-${pid}-${sent}` }),
-        }
-      }
-      const measured = await load({ port: ready.port, connections: clients, seconds, status: 202, next })
+      const next = moneyRequests('/', merchants.slice(0, merchantsCount), () => payment)(named)
+      const { port } = child.ready
+      const measured = await load({ port, connections: clients, seconds, status: 202, next })
       return { figures: { 'lives/s': measured.value, 'p99 ms': measured.p99Ms }, scannedTables: [] }
     },
     async close() {
