@@ -71,8 +71,8 @@ async function compareWaits(product: Product, fixture: BenchFixture): Promise<nu
 /** One event of each merchant. */
 async function happen({ owner }: BenchFixture, merchantIds: readonly number[]): Promise<void> {
   await owner.query(
-    `INSERT INTO event (merchant_id, type, data, created_at)
-     SELECT id, 'payment_received', '{"amount": 5000}', now() FROM unnest($1::int[]) AS id`,
+    `SELECT append_events(array_agg((id, 'payment_received', '{"amount": 5000}'::jsonb)::new_event), now())
+     FROM unnest($1::int[]) AS id`,
     [merchantIds],
   )
   await owner.query('SELECT make_missing_deliveries(10000)')
