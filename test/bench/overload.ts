@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import type { BenchFixture } from './fixture.ts'
+import { openFixture } from './fixture.ts'
 import { load, openWire, quantile, type Request, type Wire } from './load.ts'
-import { actAtRate } from './pace.ts'
-import { type Product, withProduct } from './product.ts'
+import { type Product, startProduct } from './product.ts'
 import { numberAboveZero, runProgram, wholeNumber } from '../kit/command-line.ts'
 
 // A program: what the service still does when several times more comes than it can serve. First clients that
@@ -24,8 +23,19 @@ interface Told {
   ms: number
 }
 
-/** The kinds of five requests. */
-const mix: readonly Kind[] = ['money', 'status', 'read', 'read', 'dashboard']
+/** The kinds of ten requests. */
+const mix: readonly Kind[] = [
+  'money',
+  'status',
+  'read',
+  'read',
+  'dashboard',
+  'money',
+  'status',
+  'read',
+  'read',
+  'dashboard',
+]
 
 const graphql = JSON.stringify({
   query: '{ transactions(first: 100) { totalCount nodes { reference status amount createdAt } } }',
@@ -65,6 +75,7 @@ async function offer(
   const free: Wire[] = await Promise.all(Array.from({ length: 200 }, () => openWire(port)))
   let opened = free.length
   const asked: Promise<Told>[] = []
+  const begun = performance.now()
 
   async function ask(kind: Kind, request: Request): Promise<Told> {
     // Counted from the moment at which the request was due: a request that waits for a connection waits too.
@@ -85,7 +96,11 @@ async function offer(
     }
   }
 
-  await actAtRate({ perSecond, seconds }, () => void asked.push(ask(...next())))
+  for (let sent = 0; sent < perSecond * seconds; ) {
+    const due = Math.floor(((performance.now() - begun) / 1_000) * perSecond)
+    for (; sent < due; sent += 1) asked.push(ask(...next()))
+    await new Promise((turn) => setTimeout(turn, 2))
+  }
   const told = await Promise.all(asked)
   for (const wire of free) wire.close()
   return told
@@ -116,8 +131,10 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-function run(inFlightMax: number | null, seconds: number, times: number): Promise<void> {
-  const measure = async (product: Product, fixture: BenchFixture) => {
+async function run(inFlightMax: number | null, seconds: number, times: number): Promise<void> {
+  const fixture = await openFixture()
+  const product = await startProduct(fixture, 20, inFlightMax)
+  try {
     await product.useOperator('accepts')
     const [shop] = product.merchants
     const paid = randomUUID()
@@ -142,8 +159,10 @@ function run(inFlightMax: number | null, seconds: number, times: number): Promis
     const found = `${before.toFixed(0)}/s before, ${after.toFixed(0)}/s after`
     print(`${words}: capacity ${found}; offered ${offered.toFixed(0)}/s`)
     report(told, capacity, seconds)
+  } finally {
+    await product.close()
+    await fixture.close()
   }
-  return withProduct(20, measure, inFlightMax)
 }
 
 await runProgram(async () => {
