@@ -26,7 +26,7 @@ const stateTables = `
 
 /** The roles that a function may be granted to: that of the service, and that of one merchant's requests. */
 const callers = ['payments_service', 'payments_merchant']
-const grantLine = /^-- Granted to (.+)\.$/m
+const grantLine = /^-- Granted to (.+?)\.?$/m
 
 /** Reads each `*.sql` file under `src`: each holds one function, named like its file. */
 export function readFunctions(folder: string = join(import.meta.dirname, '..')): FunctionFiles {

@@ -14,7 +14,7 @@ export function formatXof(amount: Xof | number, locale: 'fr' | 'en' = 'fr'): str
   return formats[locale].format(amount)
 }
 
-/** Writes a bound for readers of English: `10,000`. */
-export function inWords(bound: number): string {
-  return bound.toLocaleString('en')
+/** Writes a whole number in groups of three digits, as readers of English do: `10,000`. */
+export function grouped(value: number): string {
+  return value.toLocaleString('en')
 }

@@ -1,5 +1,8 @@
-/** The time that work may take without a pause before other work gets its turn. */
-const sliceMs = 10
+/** Bounds of work that takes long. */
+export const turnBounds = {
+  /** The time that work may take without a pause before other work gets its turn. */
+  sliceMs: 10,
+}
 
 let sliceEnds = 0
 let nextTurn: Promise<void> | null = null
@@ -15,7 +18,7 @@ export function yieldIfBusy(): Promise<void> | null {
   nextTurn ??= new Promise((resolve) => {
     setImmediate(() => {
       nextTurn = null
-      sliceEnds = performance.now() + sliceMs
+      sliceEnds = performance.now() + turnBounds.sliceMs
       resolve()
     })
   })

@@ -12,7 +12,7 @@ import { payoutScheduleMaxMs } from '../resources/payouts/create.ts'
 import { refusals } from '../shared/errors.ts'
 import { referenceLengthMax } from '../shared/input.ts'
 import { limits } from '../shared/limits.ts'
-import { inWords } from '../shared/money.ts'
+import { grouped } from '../shared/money.ts'
 import { adminCommands, adminFlags } from './usage.ts'
 
 const folder = join(import.meta.dirname, '../docs/reference')
@@ -176,7 +176,7 @@ function eventsPage(): string {
 }
 
 const minute = 60_000
-const francs = (amount: number) => `${inWords(amount)} F`
+const francs = (amount: number) => `${grouped(amount)} F`
 const bytes = (count: number) => (count < 1_048_576 ? `${count / 1_024} KiB` : `${count / 1_048_576} MiB`)
 
 function limitsPage(): string {
@@ -200,7 +200,7 @@ function limitsPage(): string {
     ],
     ['Answer of `POST /deposit`', `within ${limits.depositWaitMs / 1_000} seconds`],
     ['Page of a list', `1 to ${limits.pageSizeMax}, ${limits.pageSizeDefault} if not given`],
-    ['Recipients of a batch', inWords(limits.batchRecipientsMax)],
+    ['Recipients of a batch', grouped(limits.batchRecipientsMax)],
     ['Body of a request', bytes(limits.bodyMaxBytes)],
     ['Body of a request with recipients', bytes(limits.recipientsBodyMaxBytes)],
     ['Webhook endpoints of a merchant', String(limits.webhooksPerMerchantMax)],
@@ -212,10 +212,10 @@ function limitsPage(): string {
     ['Name of a beneficiary', `1 to ${limits.beneficiaryNameLengthMax} characters`],
     ['Length of a description', `${limits.descriptionLengthMax} characters`],
     ['Address of a payment link', `${limits.linkSlugLengthMin} to ${limits.linkSlugLengthMax} characters`],
-    ['Objects that one GraphQL operation may give', inWords(limits.graphqlCostMax)],
-    ['Fields and fragments of a GraphQL document', inWords(limits.graphqlSelectionsMax)],
+    ['Objects that one GraphQL operation may give', grouped(limits.graphqlCostMax)],
+    ['Fields and fragments of a GraphQL document', grouped(limits.graphqlSelectionsMax)],
     ['Subscriptions of one token', String(limits.subscriptionsPerTokenMax)],
-    ['Subscriptions of a merchant', inWords(limits.subscriptionsPerMerchantMax)],
+    ['Subscriptions of a merchant', grouped(limits.subscriptionsPerMerchantMax)],
     ['WebSocket connections of one token', String(limits.webSocketsPerTokenMax)],
     ['WebSocket connections of one address', String(limits.webSocketsPerAddressMax)],
   ]

@@ -9,7 +9,7 @@ import { connectionType, newestFirst } from '../../graphql/connection.ts'
 import { readId } from '../../shared/ids.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { auditFilterInput, auditLogWhere, countAuditLog } from './list.ts'
-import { inWords } from '../../shared/money.ts'
+import { grouped } from '../../shared/money.ts'
 
 /** The most entries that one request verifies. For a longer log, the client goes on from the last of them. */
 const auditVerifyMax = 20_000
@@ -194,7 +194,7 @@ builder.queryFields((t) => ({
     type: Verdict,
     nullable: true,
     scope: ['settings'],
-    description: `Verifies the chain of the audit log, up to ${inWords(auditVerifyMax)} entries per call.`,
+    description: `Verifies the chain of the audit log, up to ${grouped(auditVerifyMax)} entries per call.`,
     args: {
       after: t.arg({
         type: 'SafeInt',

@@ -7,7 +7,7 @@ import { refusals } from '../../graphql/errors.ts'
 import { readSmallId } from '../../shared/ids.ts'
 import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { limits } from '../../shared/limits.ts'
-import { currency, inWords } from '../../shared/money.ts'
+import { currency, grouped } from '../../shared/money.ts'
 import { addRecipients } from './add-recipients.ts'
 import { cancelBatch } from './cancel.ts'
 import { batchTitleLengthMax, createBatch, createBatchInput, dryRunCreate } from './create.ts'
@@ -50,7 +50,7 @@ export const Batch = builder.prismaNode('Batch', {
   nullable: true,
   scope: ['bulk_pay'],
   description:
-    `A batch: payments to up to ${inWords(limits.batchRecipientsMax)} recipients that are sent ` +
+    `A batch: payments to up to ${grouped(limits.batchRecipientsMax)} recipients that are sent ` +
     'together.',
   fields: (t) => ({
     databaseId: t.expose('id', { type: 'SafeInt', description: 'The id of the batch in REST.' }),
@@ -212,8 +212,8 @@ const RecipientInput = inputOf('RecipientInput', recipientInput, {
     name: `The name of the recipient, 1 to ${limits.recipientNameLengthMax} characters.`,
     account: 'A mobile number in Mali, for example +223 70 00 00 00.',
     amount:
-      `The amount in whole XOF, ${inWords(limits.disburseAmountMinXof)} to ` +
-      `${inWords(limits.payoutAmountMaxXof)}.`,
+      `The amount in whole XOF, ${grouped(limits.disburseAmountMinXof)} to ` +
+      `${grouped(limits.payoutAmountMaxXof)}.`,
     paymentMethod:
       "The operator. Default: that of the batch, else that of the merchant's beneficiary with " +
       'this account, else the one that the number suggests.',
@@ -226,7 +226,7 @@ const CreateBatchInput = inputOf('CreateBatchInput', createBatchInput, {
   fields: {
     title: `A title for the batch, at most ${batchTitleLengthMax} characters.`,
     paymentMethod: 'The operator for recipients that name none.',
-    recipients: `The recipients, at most ${inWords(limits.batchRecipientsMax)}. More can be added later.`,
+    recipients: `The recipients, at most ${grouped(limits.batchRecipientsMax)}. More can be added later.`,
   },
 })
 
@@ -265,7 +265,7 @@ builder.mutationFields((t) => ({
         required: true,
         description:
           'The recipients to add. A batch holds at most ' +
-          `${inWords(limits.batchRecipientsMax)} in all, with those that it has already.`,
+          `${grouped(limits.batchRecipientsMax)} in all, with those that it has already.`,
       }),
     },
     resolve: (_root, { id, recipients }, ctx) => addRecipients(ctx, batchId(id), recipients),

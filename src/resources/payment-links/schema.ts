@@ -5,7 +5,7 @@ import { Currency, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { readSmallId } from '../../shared/ids.ts'
-import { currency, inWords } from '../../shared/money.ts'
+import { currency, grouped } from '../../shared/money.ts'
 import { type availabilities, readAvailability } from './availability.ts'
 import { createLink, createLinkInput, linkDescriptionLengthMax, linkTitleLengthMax } from './create.ts'
 import { linksWhere, linkFilterInput } from './list.ts'
@@ -165,7 +165,7 @@ const CreatePaymentLinkInput = inputOf('CreatePaymentLinkInput', createLinkInput
   description: 'A new payment link. Same as POST /payment-links in REST.',
   fields: {
     title: `The title that payers see, 1 to ${linkTitleLengthMax} characters.`,
-    description: `A text that payers see, at most ${inWords(linkDescriptionLengthMax)} characters.`,
+    description: `A text that payers see, at most ${grouped(linkDescriptionLengthMax)} characters.`,
     amount: amountWords,
     currency: 'The currency: only `XOF`, which is the default.',
     urlSlug:
@@ -182,7 +182,7 @@ const UpdatePaymentLinkInput = inputOf('UpdatePaymentLinkInput', updateLinkInput
     'as PUT /payment-links/{id} in REST.',
   fields: {
     title: `The title that payers see, 1 to ${linkTitleLengthMax} characters.`,
-    description: `A text that payers see, at most ${inWords(linkDescriptionLengthMax)} characters.`,
+    description: `A text that payers see, at most ${grouped(linkDescriptionLengthMax)} characters.`,
     amount: amountWords,
     currency: 'The currency: only `XOF`.',
     usageLimit: 'Number of successful payments that the link accepts.',

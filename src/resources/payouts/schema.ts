@@ -10,7 +10,7 @@ import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
 import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { globalId, readId } from '../../shared/ids.ts'
 import { invalidInput, referenceLengthMax } from '../../shared/input.ts'
-import { currency, inWords } from '../../shared/money.ts'
+import { currency, grouped } from '../../shared/money.ts'
 import { cancelPayout } from './cancel.ts'
 import { createPayout, createPayoutInput } from './create.ts'
 import { countPayouts, payoutsWhere, payoutFilterInput } from './list.ts'
@@ -209,8 +209,8 @@ const CreatePayoutInput = inputOf('CreatePayoutInput', createPayoutInput, {
   description: 'A payout to a phone number or to a saved beneficiary. Same as POST /payouts in REST.',
   fields: {
     amount:
-      `The amount in whole XOF, ${inWords(limits.disburseAmountMinXof)} to ` +
-      `${inWords(limits.payoutAmountMaxXof)}.`,
+      `The amount in whole XOF, ${grouped(limits.disburseAmountMinXof)} to ` +
+      `${grouped(limits.payoutAmountMaxXof)}.`,
     paymentMethod: 'The operator. Required when no beneficiary is given. BankTransfer is not supported yet.',
     destinationPhone: 'The mobile number in Mali to pay. Required when no beneficiary is given.',
     destinationAccount: 'A bank account. It is not supported yet and is refused.',

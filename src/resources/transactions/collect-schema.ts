@@ -6,7 +6,7 @@ import { refusals, refusalType } from '../../graphql/errors.ts'
 import { FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf } from '../../operators/failure-reasons.ts'
 import { globalId } from '../../shared/ids.ts'
-import { currency, inWords } from '../../shared/money.ts'
+import { currency, grouped } from '../../shared/money.ts'
 import { collect, collectInput } from './collect.ts'
 import type { Initiation } from './initiation.ts'
 import { Transaction, TransactionStatus } from './schema.ts'
@@ -127,8 +127,8 @@ const CollectPaymentInput = inputOf('CollectPaymentInput', collectInput, {
   description: 'A collection: a payment request to a customer. Same as POST /pay in REST.',
   fields: {
     amount:
-      `The amount in whole XOF, ${inWords(limits.collectAmountMinXof)} to ` +
-      `${inWords(limits.amountMaxXof)}.`,
+      `The amount in whole XOF, ${grouped(limits.collectAmountMinXof)} to ` +
+      `${grouped(limits.amountMaxXof)}.`,
     customerPhone:
       "The customer's mobile number in Mali, for example +223 70 00 00 00, 70000000 or 00223 " +
       '70 00 00 00.',

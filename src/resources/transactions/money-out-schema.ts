@@ -3,7 +3,7 @@ import { inputOf } from '../../graphql/input.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { readId } from '../../shared/ids.ts'
 import { limits } from '../../shared/limits.ts'
-import { inWords } from '../../shared/money.ts'
+import { grouped } from '../../shared/money.ts'
 import { deposit, depositInput } from './deposit.ts'
 import { refundTransaction } from './refund.ts'
 import { refundedAmount } from './refunded.ts'
@@ -27,8 +27,8 @@ const DepositInput = inputOf('DepositInput', depositInput, {
   description: 'A deposit: a payment from the merchant to a customer. Same as POST /deposit in REST.',
   fields: {
     amount:
-      `The amount in whole XOF, ${inWords(limits.disburseAmountMinXof)} to ` +
-      `${inWords(limits.amountMaxXof)}.`,
+      `The amount in whole XOF, ${grouped(limits.disburseAmountMinXof)} to ` +
+      `${grouped(limits.amountMaxXof)}.`,
     customerPhone: "The customer's mobile number in Mali, for example +223 70 00 00 00.",
     currency: 'The currency: only `XOF`, which is the default.',
     reference:

@@ -15,7 +15,7 @@ import {
 } from '../../graphql/connection.ts'
 import { globalId, readSmallId } from '../../shared/ids.ts'
 import { limits } from '../../shared/limits.ts'
-import { inWords } from '../../shared/money.ts'
+import { grouped } from '../../shared/money.ts'
 import { countDeliveries, Deliveries, Delivery, DeliveryStatus } from './deliveries-schema.ts'
 import { webhooksWhere } from './find.ts'
 import { registerWebhook, type WebhookWithSecret, registerWebhookInput } from './register.ts'
@@ -319,7 +319,7 @@ builder.mutationFields((t) => ({
       from: t.arg({ type: 'SafeInt', description: 'The first position in the log to send.' }),
       to: t.arg({
         type: 'SafeInt',
-        description: `The last position in the log to send; at most ${inWords(webhookReplayMax)} events.`,
+        description: `The last position in the log to send; at most ${grouped(webhookReplayMax)} events.`,
       }),
       ids: t.arg.idList({
         description:
