@@ -21,6 +21,7 @@ const deposit = [
 ]
 const approved = ['payout_id', 'reference', 'amount', 'currency', 'payment_method', 'destination_phone']
 const payout = [...approved, 'failure_reason']
+const withheld = [...deposit, 'payout_id', 'destination_phone', 'batch_id', 'recipient_id', 'name', 'account']
 const batch = [
   'batch_id',
   'status',
@@ -55,7 +56,7 @@ export const events = {
   payment_received: {
     tells: 'A collection was confirmed by the operator and credited.',
     about: 'transaction',
-    webhook: [...payment, 'excess'],
+    webhook: [...payment, 'excess', 'unpaid_amount'],
   },
   payment_failed: {
     tells: 'A collection was refused or could not be completed.',
@@ -105,7 +106,7 @@ export const events = {
   deposit_completed: {
     tells: 'A deposit was paid by the operator.',
     about: 'transaction',
-    webhook: deposit,
+    webhook: [...deposit, 'withheld_amount'],
   },
   deposit_failed: {
     tells: 'A deposit was refused or could not be completed; its money is available again.',
@@ -115,7 +116,11 @@ export const events = {
   deposit_reversed: { tells: 'The operator gave a deposit back.', about: 'transaction', webhook: deposit },
   payout_pending: { tells: 'A payout was recorded.', about: 'payout', webhook: payout },
   payout_processing: { tells: 'A payout is being sent to the operator.', about: 'payout', webhook: payout },
-  payout_completed: { tells: 'A payout was paid by the operator.', about: 'payout', webhook: payout },
+  payout_completed: {
+    tells: 'A payout was paid by the operator.',
+    about: 'payout',
+    webhook: [...payout, 'withheld_amount'],
+  },
   payout_failed: {
     tells: 'A payout was refused, could not be completed, or was not covered by the balance when it was due.',
     about: 'payout',
@@ -191,6 +196,16 @@ export const events = {
     about: null,
     webhook: ['batch_id', 'recipient_id', 'name', 'account', 'amount', 'currency', 'payment_method'],
   },
+  withheld_credited: {
+    tells: 'Money that an operator did not confirm of a deposit, payout or recipient is available again.',
+    about: null,
+    webhook: withheld,
+  },
+  withheld_paid: {
+    tells: 'Money that an operator had not confirmed of a deposit, payout or recipient was found to be paid.',
+    about: null,
+    webhook: withheld,
+  },
   payment_link_used: {
     tells: 'A payment by a payment link was confirmed by the operator and credited to the merchant.',
     about: null,
@@ -230,6 +245,10 @@ export interface TransactionEventData {
   shortfall?: number
   /** For a payment: the amount paid beyond `amount`; it waits for a decision of the platform. */
   excess?: number
+  /** For a payment: the part of the requested amount that was not paid. */
+  unpaid_amount?: number
+  /** For a deposit: the part of the requested amount that the operator did not confirm. It waits likewise. */
+  withheld_amount?: number
   /** For a reversal: true if refunds gave the money back, not the operator. */
   refunded?: boolean
   /** For a refund: the collection that it gives back. */
@@ -254,6 +273,8 @@ export interface PayoutEventData {
   approval: string
   scheduled_at?: string
   failure_reason?: string
+  /** The part of the requested amount that the operator did not confirm; it waits for a decision. */
+  withheld_amount?: number
   beneficiary_id?: number
   /** For a rejected payout: the id of the member, and the member's reason. */
   rejected_by?: number

@@ -15,7 +15,9 @@ export const accounts = {
   fees: 'Fees that the platform took.',
   suspense: 'Money that the merchant owes because an operator took a payment back after it was spent.',
   funding: 'Money that was added in a sandbox.',
-  unallocated: 'Money that customers paid beyond the requested amount; the platform decides about it.',
+  unallocated:
+    'Money that customers paid beyond the requested amount, or that operators did not confirm of a ' +
+    'payment out; the platform decides about it.',
 } as const
 export type Account = keyof typeof accounts
 
@@ -25,7 +27,7 @@ export const ledgerSteps = {
   credit: 'A collection was paid.',
   reserve: 'Money was reserved for a payment.',
   post: 'Reserved money was paid out.',
-  release: 'Reserved money was not needed and became available again.',
+  release: 'Reserved money was not needed and became available again. No longer written.',
   void: 'A payment did not take place, and all its reserved money became available again.',
   reverse: 'A payment was reversed by the operator or by a refund.',
   shortfall:
@@ -35,6 +37,11 @@ export const ledgerSteps = {
   excess: 'A customer paid more than was requested; the rest waits for a decision of the platform.',
   excess_credit: 'The platform credited the excess to the merchant.',
   excess_return: 'The platform returned the excess to the customer.',
+  withhold:
+    'An operator states that it paid out less than was requested; the rest waits for a decision of the ' +
+    'platform.',
+  withheld_credit: 'The platform credited the withheld rest to the merchant.',
+  withheld_post: 'The platform found that the withheld rest was paid out.',
 } as const
 export type LedgerStep = keyof typeof ledgerSteps
 

@@ -51,7 +51,8 @@ LANGUAGE sql STABLE AS $$
         ON r.id = recipient_of(m.origin)
       WHERE m.origin = ANY (origins) AND m.origin LIKE 'recipient:%' AND r.id = ANY (recipients)
     ) m ON m.batch_id = b.id
-    CROSS JOIN LATERAL (SELECT CASE WHEN m.step = 'reserve' THEN 'begun' WHEN m.step = 'reverse' THEN m.origin
+    CROSS JOIN LATERAL (SELECT CASE WHEN m.step = 'reserve' THEN 'begun'
+      WHEN m.step IN ('reverse', 'withheld_credit', 'withheld_post') THEN m.step || m.origin
       WHEN b.processed_at = m.created_at THEN 'ended' ELSE 'moved' END AS what) w
     WHERE b.id = ANY (ids) GROUP BY b.id, w.what
   ) m LEFT JOIN (
@@ -60,7 +61,8 @@ LANGUAGE sql STABLE AS $$
       (CASE WHEN e.type IN ('batch_processing', 'batch_pending_approval') THEN 'begun' END),
       (CASE WHEN e.type IN ('bulk_pay_done', 'batch_cancelled') THEN 'ended' END),
       (CASE WHEN e.type IN ('bulk_pay_done', 'batch_cancelled', 'batch_progress') THEN 'moved' END),
-      (CASE WHEN e.type = 'recipient_reversed' THEN 'recipient:' || (e.data->>'recipient_id') END)
+      (CASE e.type WHEN 'recipient_reversed' THEN 'reverse' WHEN 'withheld_credited' THEN 'withheld_credit'
+        WHEN 'withheld_paid' THEN 'withheld_post' END || 'recipient:' || (e.data->>'recipient_id'))
     ) AS w (what)
     WHERE event_origin(e.data) = ANY (origins) AND w.what IS NOT NULL GROUP BY 1, 2
   ) t ON t.batch_id = m.batch_id AND t.what = m.what

@@ -22,8 +22,11 @@ BEGIN
       count(*) FILTER (WHERE r.status = 'failed') AS failed, count(*)
         FILTER (WHERE r.status = 'cancelled') AS cancelled,
       coalesce(sum(r.settled_amount), 0) AS paid,
-      coalesce(sum(r.settled_amount) FILTER (WHERE r.reversed_at IS NOT NULL), 0) AS returned
-    FROM batch_recipient r WHERE r.batch_id = ANY (ids) GROUP BY r.batch_id
+      coalesce(sum(CASE x.state WHEN 'paid' THEN r.amount ELSE r.settled_amount END)
+        FILTER (WHERE r.reversed_at IS NOT NULL), 0) AS returned
+    FROM batch_recipient r LEFT JOIN settlement_exception x ON x.merchant_id = r.merchant_id
+      AND x.recipient_id = r.id
+    WHERE r.batch_id = ANY (ids) GROUP BY r.batch_id
   )
   SELECT 'batches_are_counted', b.merchant_id, format('batch:%s counts %s, and its recipients are %s', b.id,
     (b.recipient_count, b.total_amount, b.processing_count, b.succeeded_count, b.failed_count,

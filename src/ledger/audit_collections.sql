@@ -58,7 +58,10 @@ BEGIN
     IS DISTINCT FROM (b.merchant_id, b.merchant_id_too, b.amount, b.account, b.account_too)
     -- Allowed: a reversed collection without such an entry, if its refunds had returned the settled amount.
     AND NOT (b.origin IS NULL AND r.settled <= (
-      SELECT coalesce(sum(g.settled_amount), 0) FROM transaction g WHERE g.refund_of_id = r.id));
+      SELECT coalesce(sum(CASE x.state WHEN 'paid' THEN g.amount ELSE g.settled_amount END), 0)
+      FROM transaction g LEFT JOIN settlement_exception x ON x.merchant_id = g.merchant_id
+        AND x.transaction_id = g.id
+      WHERE g.refund_of_id = r.id));
 
   RETURN QUERY SELECT * FROM audit_excesses(ids, origins);
   RETURN QUERY SELECT * FROM audit_collection_events(ids, origins, changes);

@@ -29,10 +29,14 @@ BEGIN
   RETURN QUERY
   WITH given AS (
     SELECT r.refund_of_id AS id, count(DISTINCT r.merchant_id) AS merchants,
-      max(r.merchant_id) AS merchant_id, coalesce(sum(r.settled_amount) FILTER (WHERE r.status = 'success'),
-        0) AS done,
-      coalesce(sum(r.amount) FILTER (WHERE r.status IN ('pending', 'processing')), 0) AS open
-    FROM transaction r
+      max(r.merchant_id) AS merchant_id,
+      coalesce(sum(CASE x.state WHEN 'paid' THEN r.amount ELSE r.settled_amount END)
+        FILTER (WHERE r.status = 'success'), 0) AS done,
+      coalesce(sum(CASE WHEN x.state = 'open' THEN r.amount - r.settled_amount ELSE r.amount END)
+        FILTER (WHERE r.status IN ('pending', 'processing') OR r.status = 'success' AND x.state = 'open'),
+        0) AS open
+    FROM transaction r LEFT JOIN settlement_exception x ON x.merchant_id = r.merchant_id
+      AND x.transaction_id = r.id
     WHERE r.refund_of_id IS NOT NULL AND r.refund_of_id = ANY (originals)
     GROUP BY r.refund_of_id
   )

@@ -11,12 +11,12 @@ BEGIN
   SELECT 'reservations_end_once', ended.merchant_id, ended.origin || ' ended unlike its reservation'
   FROM ledger_entry ended LEFT JOIN ledger_entry reserved ON reserved.origin = ended.origin
     AND reserved.step = 'reserve'
-    LEFT JOIN ledger_entry release ON release.origin = ended.origin AND release.step = 'release'
+    LEFT JOIN ledger_entry rest ON rest.origin = ended.origin AND rest.step IN ('release', 'withhold')
       AND ended.step = 'post'
   -- The reservation of a batch ends in parts, one for each recipient: see `audit_batches`.
   WHERE ended.step IN ('post', 'void') AND ended.id > after AND ended.id <= upto
     AND ended.origin NOT LIKE 'recipient:%'
-    AND ended.origin NOT LIKE 'batch:%' AND (ended.merchant_id, ended.amount + coalesce(release.amount, 0),
+    AND ended.origin NOT LIKE 'batch:%' AND (ended.merchant_id, ended.amount + coalesce(rest.amount, 0),
       ended.debit)
       IS DISTINCT FROM (reserved.merchant_id, reserved.amount, reserved.credit)
   UNION ALL
@@ -50,9 +50,14 @@ BEGIN
       AND m.credit = 'available'
     WHEN 'excess_return' THEN t.merchant_id = m.merchant_id AND m.debit = 'unallocated'
       AND m.credit::text LIKE 'clearing\_%'
+    WHEN 'withheld_credit' THEN m.debit = 'unallocated' AND m.credit = 'available'
+      AND (t.merchant_id = m.merchant_id OR m.origin ~ '^(payout|recipient):.')
+    WHEN 'withheld_post' THEN m.debit = 'unallocated' AND m.credit::text LIKE 'clearing\_%'
+      AND (t.merchant_id = m.merchant_id OR m.origin ~ '^(payout|recipient):.')
     WHEN 'recover' THEN m.origin LIKE 'receivable:%' AND m.debit = 'available' AND m.credit = 'suspense'
     ELSE (t.merchant_id = m.merchant_id OR m.origin ~ '^(payout|batch|recipient):.') AND CASE m.step
       WHEN 'reserve' THEN m.debit = 'available' AND m.credit = 'reserved'
+      WHEN 'withhold' THEN m.debit = 'reserved' AND m.credit = 'unallocated'
       WHEN 'post' THEN m.debit = 'reserved' AND m.credit::text LIKE 'clearing\_%'
         AND m.credit = coalesce(clearing_account(t.payment_method), m.credit)
       ELSE m.debit = 'reserved' AND m.credit = 'available' END END IS TRUE)

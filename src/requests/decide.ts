@@ -300,15 +300,16 @@ function paid(
   const finalOutcome = { status: 'success', source, evidence, watchMs, question: request.checkCount } as const
   const { amount, kind } = request
   if (evidence.amount === amount) return { finalOutcome, log: [] }
-  const words = evidence.amount > amount ? saysMore[kind] : 'another amount was paid'
+  const words = evidence.amount > amount ? saysMore[kind] : saysLess
   return { finalOutcome, log: [{ level: 'error', words, facts: { asked: amount, evidence } }] }
 }
 
-/** The excess of a collection waits for a decision of the platform: `npm run admin -- excess list`. */
+/** An excess, and the rest of a payment out, wait for people: `npm run admin -- difference list`. */
 const saysMore = {
   collect: 'alarm: an operator says that more was paid than asked',
   disburse: 'alarm: an operator paid out too much',
 } as const satisfies Record<OpenRequest['kind'], string>
+const saysLess = 'alarm: an operator says that less was paid than asked'
 
 /** Marks a request that never left as failed. The reason is the operator's, if the operator gave a reason. */
 function giveUp({ rejectedReason }: OpenRequest, otherwise: Decision<Step>): Decision {

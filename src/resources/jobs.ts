@@ -19,6 +19,7 @@ import { openWireLogSweep, type WireLog, wireLogSweepMax } from '../requests/wir
 import { limits } from '../shared/limits.ts'
 import { headEmailsMax, writeHeadEmails } from './audit-log/head-emails.ts'
 import { sendDueRecipients } from './batches/send.ts'
+import { alarmOpenDifferences } from './differences/alarm.ts'
 import { expiriesMax, runDueWork } from './payouts/due.ts'
 import { sendDuePayouts } from './payouts/send.ts'
 import { sendPasswordReset } from './team/password.ts'
@@ -83,6 +84,9 @@ const webhooksDueEveryMs = 1_000
 /** How often the service ends or deletes deliveries that are too old. */
 const webhookSweepMs = 3_600_000
 
+/** How often the log gets an alarm while amounts that operators did not confirm wait for a decision. */
+const differencesAlarmMs = 3_600_000
+
 /** Returns the function that does each kind of enqueued job. */
 export function serviceTasks(services: Services): Tasks {
   return {
@@ -145,6 +149,14 @@ export function serviceJobs(services: Services): readonly Job[] {
       everyMs: databaseLookEveryMs,
       run: async () => {
         await services.restores.look()
+        return false
+      },
+    },
+    {
+      name: 'differences.alarm',
+      everyMs: differencesAlarmMs,
+      run: async () => {
+        await alarmOpenDifferences(services)
         return false
       },
     },

@@ -1,4 +1,3 @@
-import { userInfo } from 'node:os'
 import { z } from 'zod'
 import { readKeptHead, verifyAuditLog } from '../audit/verify-chain.ts'
 import type { Role } from '../identity/members/roles.ts'
@@ -13,10 +12,10 @@ import { fundMerchant } from '../resources/merchants/fund.ts'
 import { cancelBatchesOf } from '../resources/batches/cancel-all.ts'
 import { cancelPayoutsOf } from '../resources/payouts/cancel-all.ts'
 import { inviteAsPlatform } from '../resources/team/invite.ts'
-import { decideExcess, listExcesses, type ExcessVerdict } from '../resources/transactions/excess.ts'
 import { formatXof } from '../shared/money.ts'
 import { readInput, text, wholeNumber } from '../shared/input.ts'
 import { DomainError } from '../shared/errors.ts'
+import { differenceCommands } from './difference-commands.ts'
 import { restoreCommands } from './restore-commands.ts'
 import { limits } from '../shared/limits.ts'
 
@@ -95,9 +94,7 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
   audit,
   'ledger verify': audit,
   'audit-log verify': verifyLogs,
-  'excess list': showExcesses,
-  'excess credit': (services, flags) => decide(services, 'credited', flags),
-  'excess return': (services, flags) => decide(services, 'returned', flags),
+  ...differenceCommands,
   ...restoreCommands,
   'payments-out halt': async (services, flags) => {
     const { reason } = readInput(reasonInput, flags)
@@ -154,53 +151,6 @@ async function audit({ database, progress }: AdminServices): Promise<Done> {
 function passWords({ stage, idDone, idLast, slices }: PassProgress): string {
   const progress = idLast > 0n ? ` ${idDone} of ${idLast}` : ''
   return `${slices} slices proven; at ${stage}${progress}`
-}
-
-/**
- * Lists the excesses that wait for a person's decision: amounts that operators report beyond those requested.
- */
-async function showExcesses(services: AdminServices): Promise<Done> {
-  const open = await listExcesses(services)
-  const lines = open.map(
-    (excess) =>
-      `${excess.id}  merchant ${excess.merchantId}, transaction ${excess.transactionId} ` +
-      `(${excess.reference}), ${excess.paymentMethod}: ` +
-      `requested ${formatXof(excess.requestedAmount, 'en')}, ` +
-      `confirmed ${formatXof(excess.confirmedAmount, 'en')}, ${excess.createdAt.toISOString()}`,
-  )
-  return {
-    answer: {
-      excesses: open.map((excess) => ({
-        id: excess.id,
-        merchant_id: excess.merchantId,
-        transaction_id: Number(excess.transactionId),
-        reference: excess.reference,
-        payment_method: excess.paymentMethod,
-        requested_amount: Number(excess.requestedAmount),
-        confirmed_amount: Number(excess.confirmedAmount),
-        created_at: excess.createdAt,
-      })),
-    },
-    words: lines.join('\n') || 'No excess waits for a decision.',
-  }
-}
-
-async function decide(services: AdminServices, ruling: ExcessVerdict, flags: Flags): Promise<Done> {
-  const { id, reason, by = userInfo().username } = flags
-  const { merchantId, transactionId, amount } = await decideExcess(services, ruling, { id, reason, by })
-  const what = `${formatXof(amount, 'en')} of transaction ${transactionId}`
-  return {
-    answer: {
-      merchant_id: merchantId,
-      transaction_id: Number(transactionId),
-      amount: Number(amount),
-      state: ruling,
-    },
-    words:
-      ruling === 'credited'
-        ? `${what} are credited to merchant ${merchantId}.`
-        : `${what} are booked as given back to the payer.`,
-  }
 }
 
 /** Verifies the whole chain of a merchant's audit log. */

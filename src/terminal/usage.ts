@@ -25,16 +25,20 @@ export const adminCommands: readonly AdminCommand[] = [
     does: 'Checks the chain of an audit log; with --head also that it still contains this head.',
   },
   {
-    call: 'excess list',
-    does: 'Lists payments for which an operator reports more than the requested amount.',
+    call: 'difference list',
+    does: 'Lists payments for which an operator confirms another amount than was asked.',
   },
   {
-    call: 'excess credit --id N --reason "why"',
-    does: 'Credits an excess to the merchant, once.',
+    call: 'difference credit --id N --reason "why"',
+    does: 'Credits a difference to the merchant, once two people decide so.',
   },
   {
-    call: 'excess return --id N --reason "why"',
-    does: 'Records that an excess was returned to the payer, once.',
+    call: 'difference return --id N --reason "why"',
+    does: 'Records that an excess was returned to the payer, once two people decide so.',
+  },
+  {
+    call: 'difference paid --id N --reason "why"',
+    does: 'Records that the operator did pay the rest of a payment out, once two people decide so.',
   },
   { call: 'payments-out halt --reason "why"', does: 'Halts payments out: no money leaves.' },
   { call: 'payments-out resume --reason "why"', does: 'Resumes payments out.' },
@@ -64,7 +68,7 @@ export const adminCommands: readonly AdminCommand[] = [
 export const adminFlags: readonly AdminCommand[] = [
   {
     call: '--by "name"',
-    does: 'The person who decides an excess. Default: the account of the operating system.',
+    does: 'The person who decides a difference. Default: the account of the operating system.',
   },
   { call: '--json', does: 'One line of JSON instead of sentences.' },
 ]

@@ -136,8 +136,8 @@ describe('a recipient ends', () => {
       'less than asked',
       'success',
       1_500n,
-      ['post reserved > clearing_operator_a 1500', 'release reserved > available 500'],
-      18_500n,
+      ['post reserved > clearing_operator_a 1500', 'withhold reserved > unallocated 500'],
+      18_000n,
     ],
     ['more than asked', 'success', 3_000n, ['post reserved > clearing_operator_a 2000'], 18_000n],
     ['refused', 'failed', null, ['void reserved > available 2000'], 20_000n],
@@ -202,12 +202,13 @@ describe('a recipient ends', () => {
     await settleRecipients(pool, [{ id: first, to: 'success', amount: 1_500n }])
     const answers = await many(20, (n) => reverseDisbursements(node(n), [origin, origin, 'recipient:x']))
     expect(answers.flat().filter(Boolean)).toEqual([true])
-    expect(await held()).toEqual({ available: 18_000n, reserved: 2_000n })
+    // The 500 francs that the operator did not confirm stay withheld.
+    expect(await held()).toEqual({ available: 17_500n, reserved: 2_000n })
     expect((await entriesOf(pool, origin)).at(-1)).toBe('reverse clearing_operator_a > available 1500')
     const [, last = 0n] = (await recipientsOf(pool, id)).map((each) => each.id)
     await settleRecipients(pool, [{ id: last, to: 'success' }])
     expect(await reverseDisbursements(pool, [`recipient:${last}`])).toEqual([true])
-    expect(await held()).toEqual({ available: 20_000n, reserved: 0n })
+    expect(await held()).toEqual({ available: 19_500n, reserved: 0n })
     expect(await statusOf(id)).toBe('completed')
     expect(counted(await eventTypes(pool, merchantId))['recipient_reversed']).toBe(2)
     expect(await problemsOf(pool, merchantId)).toEqual([])

@@ -214,9 +214,14 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     ({ paid }) => [moved(`recipient:${paid}`, 'post', `origin = 'recipient:1999999999'`)],
   ],
   [
-    'a rest that was not given back',
+    'a rest that was not withheld',
     'batches_end_once',
-    ({ less }) => [unmoved(`recipient:${less}`, 'release')],
+    ({ less }) => [unmoved(`recipient:${less}`, 'withhold')],
+  ],
+  [
+    'a withheld rest about which nobody decides',
+    'batches_end_once',
+    ({ less }) => [`DELETE FROM settlement_exception WHERE recipient_id = ${less}`],
   ],
   [
     'a recipient who was refused and kept the money',

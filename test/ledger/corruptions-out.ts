@@ -101,9 +101,14 @@ export const corruptionsOut: readonly Corruption[] = [
     ({ paid }) => [unmoved(`transaction:${paid}`, 'post')],
   ],
   [
-    'a rest that was not given back',
+    'a rest that was not withheld',
     'disbursements_end_once',
-    ({ less }) => [unmoved(`transaction:${less}`, 'release')],
+    ({ less }) => [unmoved(`transaction:${less}`, 'withhold')],
+  ],
+  [
+    'a withheld rest about which nobody decides',
+    'disbursements_end_once',
+    ({ less }) => [`DELETE FROM settlement_exception WHERE transaction_id = ${less}`],
   ],
   [
     'less posted than was paid',

@@ -301,7 +301,7 @@ describe('a deposit ends', () => {
   )
 
   test.each([
-    ['less: the rest is free again', 1_500n, 1_500n, ['release reserved > available 500']],
+    ['less: the rest is withheld', 1_500n, 1_500n, ['withhold reserved > unallocated 500']],
     ['more: the money that was set aside, and no franc more', 9_999n, 2_000n, []],
     ['no amount: the amount that was asked for', null, 2_000n, []],
   ])('with %s', async (_name, amount, settled, more) => {
@@ -314,7 +314,7 @@ describe('a deposit ends', () => {
     ])
     const { rows } = await pool.query('SELECT settled_amount FROM transaction WHERE id = $1', [id])
     expect(rows).toEqual([{ settled_amount: settled }])
-    expect(await held()).toEqual({ available: 10_000n - settled, reserved: 0n })
+    expect(await held()).toEqual({ available: 8_000n, reserved: 0n })
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
   })
 

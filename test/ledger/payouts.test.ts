@@ -299,8 +299,8 @@ describe('a payout ends', () => {
       'less than asked',
       'completed',
       1_500n,
-      ['post reserved > clearing_operator_a 1500', 'release reserved > available 500'],
-      8_500n,
+      ['post reserved > clearing_operator_a 1500', 'withhold reserved > unallocated 500'],
+      8_000n,
     ],
     ['more than asked', 'completed', 3_000n, ['post reserved > clearing_operator_a 2000'], 8_000n],
     ['refused', 'failed', null, ['void reserved > available 2000'], 10_000n],
@@ -333,7 +333,8 @@ describe('a payout ends', () => {
       ),
     )
     expect(answers.flat().filter(Boolean)).toEqual([true])
-    expect(await held()).toEqual({ available: 10_000n, reserved: 0n })
+    // The 500 francs that the operator did not confirm stay withheld.
+    expect(await held()).toEqual({ available: 9_500n, reserved: 0n })
     expect((await entriesOf(pool, originOf(id))).at(-1)).toBe('reverse clearing_operator_a > available 1500')
     expect(await requestOf(pool, 'payout_id', id)).toMatchObject([{ state: 'settled', asked: false }])
     expect(await statusOf(id)).toBe('completed')

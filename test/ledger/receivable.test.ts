@@ -5,6 +5,7 @@ import { verifyLedger } from '../../src/ledger/verify.ts'
 import { borrow } from '../kit/client.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
 import { useTestDatabase } from '../kit/database.ts'
+import { decideTogether } from '../kit/differences.ts'
 import {
   fundedMerchant,
   fundMerchant,
@@ -99,13 +100,15 @@ test('a payout that has not begun waits until the debt is paid, and enqueues no 
   expect(await beginPayouts(pool)).toMatchObject([{ outcome: 'begun', payoutId: payout }])
 })
 
-test('money that comes free pays the debt too: cancelled, refused, paid less, taken back again', async () => {
+test('money that comes free pays the debt too: cancelled, refused, withheld and credited, taken back again', async () => {
   const cancelled = await debtor()
   await cancelPayout(pool, cancelled.merchant, cancelled.payout)
   expect(await holdingsOf(cancelled.merchant)).toEqual([0n, 0n, 0n])
 
   const less = await debtor(true)
   await settlePayouts(pool, [{ id: less.payout, to: 'completed', amount: 3_000n }])
+  expect(await holdingsOf(less.merchant)).toEqual([0n, 0n, 5_000n])
+  await decideTogether(db.database, 'payout_id', less.payout, 'credited')
   expect(await holdingsOf(less.merchant)).toEqual([0n, 0n, 3_000n])
   const other = await collection(less.merchant, 4_000n)
   expect(await holdingsOf(less.merchant)).toEqual([1_000n, 0n, 0n])

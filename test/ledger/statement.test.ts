@@ -127,7 +127,7 @@ test('entries are those of the cause and of the merchant, oldest first', async (
   expect(entries.map(({ step, debit, credit, amount }) => [step, debit, credit, amount])).toEqual([
     ['reserve', 'available', 'reserved', 1_000n],
     ['post', 'reserved', 'clearing_operator_a', 900n],
-    ['release', 'reserved', 'available', 100n],
+    ['withhold', 'reserved', 'unallocated', 100n],
   ])
   expect(none).toEqual([])
   expect(await readEntries(pool, other.merchantId, [origin])).toEqual([[]])

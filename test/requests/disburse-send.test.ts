@@ -82,11 +82,13 @@ describe.each(kinds)('the first answer to a %s', (subject) => {
     expect(await complaints(it)).toEqual([])
   })
 
-  test('less was paid than asked for: that much leaves, the rest is free again', async () => {
+  test('less was paid than asked for: that much leaves, the rest is withheld', async () => {
     const it = await begun(subject)
     const little = { ...says.settled, evidence: { ...evidence, amount: 4_999n } }
-    expect(await errorsDuring(() => send(it, little))).toEqual(['another amount was paid'])
-    expect(await stateOf(it)).toMatchObject({ status: succeeds[subject], held: '15001 + 0' })
+    expect(await errorsDuring(() => send(it, little))).toEqual([
+      'alarm: an operator says that less was paid than asked',
+    ])
+    expect(await stateOf(it)).toMatchObject({ status: succeeds[subject], held: paid })
     expect(await complaints(it)).toEqual([])
   })
 
@@ -379,12 +381,12 @@ describe('our float at the operator is empty', () => {
   })
 })
 
-test('the movements of a payout that was paid with less: reserve, post, release', async () => {
+test('the movements of a payout that was paid with less: reserve, post, withhold', async () => {
   const it = await begun('payout')
   await send(it, { ...says.settled, evidence: { ...evidence, amount: 4_000n } })
   expect(await entriesOf(scripted.pool, `payout:${it.id}`)).toEqual([
     'reserve available > reserved 5000',
     'post reserved > clearing_operator_a 4000',
-    'release reserved > available 1000',
+    'withhold reserved > unallocated 1000',
   ])
 })

@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 import { recordCallback } from '../../src/requests/record-callback.ts'
 import { resolveJob } from '../../src/requests/check-slots.ts'
 import { serviceJobs } from '../../src/resources/jobs.ts'
+import { decideDifference } from '../../src/resources/differences/decide.ts'
 import { cancelPayout } from '../../src/resources/payouts/cancel.ts'
 import { createPayout } from '../../src/resources/payouts/create.ts'
 import { sendDuePayouts } from '../../src/resources/payouts/send.ts'
@@ -26,7 +27,7 @@ import { openNode, type Treatment, treatments } from './environment.ts'
 
 const merchantIndex = fc.nat(1)
 const itemIndex = fc.nat(9)
-const treatment = fc.constantFrom<Treatment>(...treatments, 'floatless')
+const treatment = fc.constantFrom<Treatment>(...treatments, 'floatless', 'short')
 const amount = fc.integer({ min: 1_000, max: 6_000 }).map(BigInt)
 
 /** A merchant asks a customer for money. */
@@ -196,6 +197,26 @@ function cancelCommand(at: number): OutCommand {
   })
 }
 
+/** Two people decide about the rest of a payment out that the operator did not state. */
+function rule(at: number, verdict: 'credited' | 'paid'): OutCommand {
+  return command(`${verdict}(${at})`, async (model, real) => {
+    const all = model.outs.filter(({ stated, amount: asked }) => stated < asked)
+    const out = all[at % Math.max(1, all.length)]
+    if (!out) return
+    const { rows } = await real.environment.db.owner.query<{ id: number }>(
+      `SELECT id FROM settlement_exception WHERE ${out.kind === 'payout' ? 'payout' : 'transaction'}_id = $1`,
+      [await idOf(real, out)],
+    )
+    const raw = { id: String(rows[0]?.id), reason: 'seen' }
+    const answer = await call(real, out.merchantIndex, 'normal', async ({ database }) => {
+      await decideDifference({ database }, verdict, { ...raw, by: 'Moussa' })
+      const { state } = await decideDifference({ database }, verdict, { ...raw, by: 'Awa' })
+      return { status: state }
+    })
+    expect(answer).toBe(model.rule(out, verdict) ? verdict : 'STATE_CONFLICT')
+  })
+}
+
 /** Runs the job that sends due payouts. */
 function sendDue(how: Treatment): OutCommand {
   return command(`send(${how})`, async (model, real) => {
@@ -335,9 +356,12 @@ export const allCommands: fc.Arbitrary<OutCommand>[] = [
   ...often(refunds),
   ...often(payouts),
   itemIndex.map(cancelCommand),
-  ...often(fc.oneof(treatment, fc.constantFrom<Treatment>('vanished', 'unsent')).map(sendDue)),
+  ...often(fc.oneof(treatment, fc.constantFrom<Treatment>('vanished', 'unsent', 'short')).map(sendDue)),
   ...often(itemIndex.map((at) => decide(at, 'paid'))),
   itemIndex.map((at) => decide(at, 'declined')),
+  ...often(fc.tuple(itemIndex, fc.constantFrom('credited' as const, 'paid' as const))).map((each) =>
+    each.map(([at, verdict]) => rule(at, verdict)),
+  ),
   ...often(fc.tuple(itemIndex, fc.boolean()).map(([at, callsBack]) => takeBack(at, callsBack))),
   ...often(fc.tuple(itemIndex, fc.nat(2)).map(([at, nth]) => callback(at, nth))),
   itemIndex.map((at) =>
@@ -364,6 +388,12 @@ export async function finish(model: MoneyModel, real: RealOut): Promise<void> {
   const end = [advance(90_000), sendDue('normal'), ask, decideAll, advance(90_000), ask]
   // The round runs twice: a payout may wait for money that the first round freed.
   for (const each of [operatorIs(false), ...end, ...end]) await each.run(model, real)
+  // People decide about most of what is withheld; the rest is withheld at the end.
+  const withheld = model.outs.filter(({ stated, amount: asked }) => stated < asked)
+  for (const at of withheld.keys()) {
+    if (at % 4 < 3)
+      await rule(at, (at + model.payments.length) % 2 === 0 ? 'credited' : 'paid').run(model, real)
+  }
   // A payout of a merchant that owes may stay pending: it waits for the merchant's next money.
   const mayWait = (out: ModelOut) => out.status === 'pending' && model.worth(out.merchantIndex) < 0n
   expect(model.outs.filter((out) => model.isOpen(out) && !mayWait(out))).toEqual([])

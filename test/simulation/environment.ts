@@ -21,12 +21,16 @@ import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
 /** The fate of a call to the operator. The service cannot tell `lost` from `vanished`. */
 export const treatments = ['normal', 'instant', 'refused', 'lost', 'vanished', 'unsent'] as const
-/** `floatless`: our float at the operator is empty, and it rejects a disbursement before executing it. */
-export type Treatment = (typeof treatments)[number] | 'floatless'
+/**
+ * `floatless`: our float at the operator is empty, and it rejects a disbursement before executing it. `short`:
+ * the operator will state that it paid out 1 franc.
+ */
+export type Treatment = (typeof treatments)[number] | 'floatless' | 'short'
 
 /** The state of one operation at the operator. */
 interface Operation {
   state: 'prompting' | 'paid' | 'declined' | 'reversed'
+  /** The amount that the operator states. */
   amount: bigint
 }
 
@@ -35,6 +39,8 @@ export interface PlayedExchange {
   correlationId: string
   what: 'collect' | 'disburse' | 'query'
   answer: InitiateOutcome['kind'] | QueryOutcome['kind'] | 'floatless'
+  /** The amount that the answer states; null where it states none. */
+  stated: bigint | null
 }
 
 /** An operator in memory: it keeps operations by their names, and a test plays its customers. */
@@ -82,7 +88,8 @@ export class PlayedOperator {
   ): T {
     const rejectedReason = answer.kind === 'not_sent' && answer.refusal !== undefined
     const heard = rejectedReason ? 'floatless' : answer.kind
-    this.log.push({ correlationId: handle.correlationId, what, answer: heard })
+    const stated = 'evidence' in answer ? answer.evidence.amount : null
+    this.log.push({ correlationId: handle.correlationId, what, answer: heard, stated })
     return answer
   }
 
@@ -94,8 +101,9 @@ export class PlayedOperator {
     if (treatment === 'floatless') return { kind: 'not_sent', cause: 'float_empty', refusal: noFloat }
     if (treatment === 'vanished') return { kind: 'unknown', cause: 'response_lost', handle }
     if (!duplicate) {
-      const states = { normal: 'prompting', lost: 'prompting', instant: 'paid', refused: 'declined' } as const
-      this.operations.set(correlationId, { state: states[treatment], amount })
+      const states = { lost: 'prompting', instant: 'paid', refused: 'declined' } as const
+      const state = treatment === 'normal' || treatment === 'short' ? 'prompting' : states[treatment]
+      this.operations.set(correlationId, { state, amount: treatment === 'short' ? 1n : amount })
       if (treatment === 'instant')
         return { kind: 'settled', handle, evidence: evidenceOf(correlationId, amount) }
       if (treatment === 'refused') return { kind: 'refused', refusal }

@@ -7,6 +7,10 @@ export interface ModelOut {
   merchantIndex: number
   reference: string
   amount: bigint
+  /** The amount that the operator stated to have paid. */
+  stated: bigint
+  /** What two people decided about the rest that the operator did not state; null: it is withheld. */
+  ruling: 'credited' | 'paid' | null
   status: 'pending' | 'processing' | 'success' | 'completed' | 'failed' | 'cancelled' | 'reversed'
   events: string[]
   /** Whether the operator gave the money back. */
@@ -56,10 +60,27 @@ export class MoneyModel extends PaymentsModel {
         (each) => each.status === 'success' || (each.status === 'reversed' && !this.takenBack.has(each)),
       )
       .reduce((sum, { amount }) => sum + amount, 0n)
-    const went = mine(this.outs)
-      .filter((out) => this.isReserved(out) || this.isPaid(out))
-      .reduce((sum, { amount }) => sum + amount, 0n)
+    const went = mine(this.outs).reduce((sum, out) => sum + this.gone(out), 0n)
     return this.funded + came - went
+  }
+
+  /** The part of a payment out that the merchant does not have: reserved, paid, or withheld. */
+  gone(out: ModelOut): bigint {
+    const { amount, stated, ruling } = out
+    if (this.isReserved(out)) return amount
+    if (out.isBack) return ruling === null ? amount - stated : 0n
+    if (!this.isPaid(out)) return 0n
+    return ruling === 'credited' ? stated : amount
+  }
+
+  /** Two people decide about the rest of a payment out. @returns whether there is one that they may so decide */
+  rule(out: ModelOut, ruling: 'credited' | 'paid'): boolean {
+    const isWithheld = out.stated < out.amount && (this.isPaid(out) || out.isBack) && out.ruling === null
+    if (!isWithheld || (ruling === 'paid' && out.isBack)) return false
+    out.ruling = ruling
+    out.events.push(`withheld_${ruling}`)
+    if (ruling === 'paid') this.#giveBack(out.refundOf)
+    return true
   }
 
   reserved(merchantIndex: number): bigint {
@@ -97,7 +118,7 @@ export class MoneyModel extends PaymentsModel {
     const gone = this.outs.filter(
       (out) => out.refundOf === payment && (this.isReserved(out) || this.isPaid(out)),
     )
-    return gone.reduce((rest, { amount }) => rest - amount, payment.amount)
+    return gone.reduce((rest, out) => rest - this.gone(out), payment.amount)
   }
 
   deposit(out: Pick<ModelOut, 'merchantIndex' | 'reference' | 'amount' | 'refundOf'>): ModelOut {
@@ -120,9 +141,13 @@ export class MoneyModel extends PaymentsModel {
     })
   }
 
-  #add(out: Omit<ModelOut, 'events' | 'isBack' | 'request' | 'createdAt' | 'sentAt' | 'sends' | 'isDue'>) {
+  #add(
+    out: Pick<ModelOut, 'kind' | 'merchantIndex' | 'reference' | 'amount' | 'status' | 'refundOf' | 'sendAt'>,
+  ) {
     const made: ModelOut = {
       ...out,
+      stated: out.amount,
+      ruling: null,
       events: [`${out.kind}_${out.status}`],
       isBack: false,
       request: 'none',
@@ -165,8 +190,9 @@ export class MoneyModel extends PaymentsModel {
   }
 
   /** Applies the operator's answer. @returns the error of the service, or null */
-  applyAnswerOut(out: ModelOut, { what, answer }: PlayedExchange): string | null {
+  applyAnswerOut(out: ModelOut, { what, answer, stated }: PlayedExchange): string | null {
     out.isDue = false
+    if (stated !== null && out.status === 'processing') out.stated = stated
     if (what === 'query') {
       this.#learnQuery(out, answer)
       return null
@@ -234,10 +260,18 @@ export class MoneyModel extends PaymentsModel {
   #paid(out: ModelOut): void {
     if (out.status !== 'processing') return
     this.#become(out, out.kind === 'deposit' ? 'success' : 'completed', `${out.kind}_completed`)
-    const original = out.refundOf
+    this.#giveBack(out.refundOf)
+  }
+
+  /** Reverses a collection that refunds gave back; a withheld rest does not count. */
+  #giveBack(original: ModelPayment | null): void {
     if (original?.status !== 'success') return
     const given = this.outs.filter((each) => each.refundOf === original && this.isPaid(each))
-    if (given.reduce((sum, { amount }) => sum + amount, 0n) < original.amount) return
+    const paid = given.reduce(
+      (sum, { amount, stated, ruling }) => sum + (ruling === 'paid' ? amount : stated),
+      0n,
+    )
+    if (paid < original.amount) return
     original.status = 'reversed'
     original.events.push('payment_reversed')
   }

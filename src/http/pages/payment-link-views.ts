@@ -262,10 +262,11 @@ function reasonOf({ status, failureReason }: PayerPayment): FailureReason {
 
 function rows(language: PageLanguage, payment: PayerPayment): HtmlPart {
   const { receipt: say } = words[language]
-  const { merchantName, title, refunded, settledAt, createdAt, phone, provider } = payment
+  const { merchantName, title, amount, requested, refunded, settledAt, createdAt, phone, provider } = payment
   const facts = [
     [say.merchant, merchantName],
     [say.about, title],
+    [say.requested, amount === requested ? null : formatXof(requested)],
     [say.refunded, refunded === 0n ? null : formatXof(refunded)],
     [say.date, dateOf(settledAt ?? createdAt, language)],
     [say.phone, masked(phone)],

@@ -87,6 +87,7 @@ const fr = {
   receipt: {
     merchant: 'Commerçant',
     about: 'Pour',
+    requested: 'Montant demandé',
     refunded: 'Remboursé',
     date: 'Date',
     phone: 'Téléphone',
@@ -172,6 +173,7 @@ const en: typeof fr = {
   receipt: {
     merchant: 'Merchant',
     about: 'For',
+    requested: 'Requested amount',
     refunded: 'Refunded',
     date: 'Date',
     phone: 'Telephone',

@@ -7,6 +7,7 @@ import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf } from '../../operators/failure-reasons.ts'
 import { readId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
+import { withheldAmount, withheldWords } from '../disbursements/withheld.ts'
 import { type RecipientRequest, loadRequest } from './recipient-request.ts'
 import { loadBatch } from './load-batch.ts'
 import { pageOfRecipients, recipientFilterInput } from './recipient-pages.ts'
@@ -151,6 +152,12 @@ const Recipient = builder.prismaNode('BatchRecipient', {
       nullable: true,
       description: 'Amount that was paid, in whole XOF; null until it is paid.',
       resolve: ({ settledAmount }) => settledAmount,
+    }),
+    withheldAmount: t.field({
+      type: 'Amount',
+      nullable: true,
+      description: withheldWords,
+      resolve: ({ id }, _args, ctx) => withheldAmount(ctx, 'recipient', id),
     }),
     operatorReference: t.string({
       nullable: true,

@@ -72,6 +72,11 @@ BEGIN
     SELECT c.merchant_id, 'recipient:' || c.id, side.step, 'reserved', side.account, side.amount, at
     FROM changed c CROSS JOIN LATERAL reservation_end(c.payment_method, c.amount, c.settled_amount) AS side
     ORDER BY c.merchant_id, c.id
+  ), withheld AS (
+    INSERT INTO settlement_exception (merchant_id, recipient_id, requested_amount, confirmed_amount,
+      created_at)
+    SELECT c.merchant_id, c.id, c.amount, c.settled_amount, at
+    FROM changed c WHERE c.settled_amount < c.amount ORDER BY c.id
   ), ended AS (
     SELECT c.batch_id, count(c.settled_amount)::int AS succeeded, (
       count(*) - count(c.settled_amount))::int AS failed,

@@ -1,5 +1,6 @@
--- Reverses disbursements, each once, after the operator confirmed it: their amount is available again. A
--- deposit becomes `reversed`; a payout stays `completed`, a recipient `success`, with `reversed_at`.
+-- Reverses disbursements, each once, after the operator confirmed it: the paid amount is available again,
+-- with a rest that people found to be paid (`decide_difference`); a rest that is still withheld stays with
+-- them. A deposit becomes `reversed`; a payout stays `completed`, a recipient `success`, with `reversed_at`.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION reverse_disbursements(origins text[], evidences jsonb[])
   RETURNS TABLE (ordinal int, moved boolean)
@@ -55,33 +56,44 @@ BEGIN
     WHERE r.id = ANY (recipients) AND r.id = i.recipient_id AND i.first AND r.status = 'success'
       AND r.reversed_at IS NULL
     RETURNING r.*, i.ordinal, i.evidence
-  ), returned_of AS (
-    UPDATE batch b SET returned_amount = b.returned_amount + r.amount
-    FROM (SELECT r.batch_id, sum(r.settled_amount) AS amount FROM refunded r GROUP BY r.batch_id) AS r
-    WHERE b.id = ANY (batches) AND b.id = r.batch_id
   ), back AS MATERIALIZED (
-    SELECT d.ordinal, d.merchant_id, d.payment_method, d.settled_amount, 'transaction:' || d.id AS origin,
+    SELECT d.ordinal, d.merchant_id, d.payment_method, 'transaction:' || d.id AS origin,
+      d.settled_amount + coalesce((
+        SELECT x.requested_amount - x.confirmed_amount FROM settlement_exception x
+        WHERE x.merchant_id = d.merchant_id AND x.transaction_id = d.id AND x.state = 'paid'), 0) AS amount,
       'deposit_reversed' AS type, jsonb_strip_nulls(jsonb_build_object(
-        'transaction_id', d.id, 'reference', d.reference, 'amount', d.settled_amount, 'currency', 'XOF',
+        'transaction_id', d.id, 'reference', d.reference, 'currency', 'XOF',
         'payment_method', d.payment_method, 'customer_phone', d.customer_phone, 'status', d.status,
         'previous_status', 'success', 'refund_of', d.refund_of_id)) AS data
     FROM deposit d
     UNION ALL
-    SELECT g.ordinal, g.merchant_id, g.payment_method, g.settled_amount, 'payout:' || g.id, 'payout_reversed',
-      payout_event_data(g.self, g.status)
+    SELECT g.ordinal, g.merchant_id, g.payment_method, 'payout:' || g.id,
+      g.settled_amount + coalesce((
+        SELECT x.requested_amount - x.confirmed_amount FROM settlement_exception x
+        WHERE x.merchant_id = g.merchant_id AND x.payout_id = g.id AND x.state = 'paid'), 0),
+      'payout_reversed', payout_event_data(g.self, g.status) - 'withheld_amount'
     FROM given g
     UNION ALL
-    SELECT r.ordinal, r.merchant_id, r.payment_method, r.settled_amount, 'recipient:' || r.id,
-      'recipient_reversed', jsonb_build_object('batch_id', r.batch_id, 'recipient_id', r.id, 'name', r.name,
-        'account', r.account, 'amount', r.settled_amount, 'currency', 'XOF', 'payment_method',
-          r.payment_method, 'status', r.status) FROM refunded r
+    SELECT r.ordinal, r.merchant_id, r.payment_method, 'recipient:' || r.id,
+      r.settled_amount + coalesce((
+        SELECT x.requested_amount - x.confirmed_amount FROM settlement_exception x
+        WHERE x.merchant_id = r.merchant_id AND x.recipient_id = r.id AND x.state = 'paid'), 0),
+      'recipient_reversed', jsonb_build_object(
+        'batch_id', r.batch_id, 'recipient_id', r.id, 'name', r.name, 'account', r.account,
+        'currency', 'XOF', 'payment_method', r.payment_method, 'status', r.status)
+    FROM refunded r
+  ), returned_of AS (
+    UPDATE batch b SET returned_amount = b.returned_amount + r.amount
+    FROM (SELECT (r.data->>'batch_id')::int AS batch_id, sum(r.amount) AS amount FROM back r
+      WHERE r.type = 'recipient_reversed' GROUP BY 1) AS r
+    WHERE b.id = ANY (batches) AND b.id = r.batch_id
   ), returned AS (
     INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
-    SELECT b.merchant_id, b.origin, 'reverse', clearing_account(b.payment_method), 'available',
-      b.settled_amount, at
+    SELECT b.merchant_id, b.origin, 'reverse', clearing_account(b.payment_method), 'available', b.amount, at
     FROM back b ORDER BY b.merchant_id, b.ordinal
   ), events AS MATERIALIZED (
-    SELECT append_events(array_agg((b.merchant_id, b.type, b.data)::new_event ORDER BY b.ordinal), at)
+    SELECT append_events(array_agg((b.merchant_id, b.type, b.data || jsonb_build_object('amount', b.amount)
+      )::new_event ORDER BY b.ordinal), at)
     FROM back b
   ), deposit_answered AS (
     UPDATE operator_request r SET next_check_at = NULL, evidence = coalesce(d.evidence, r.evidence)

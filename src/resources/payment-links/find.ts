@@ -77,6 +77,8 @@ export interface PayerPayment {
   reference: string
   /** The paid amount where it is known, else the requested amount. */
   amount: Xof
+  /** The requested amount; less may have been paid. */
+  requested: Xof
   refunded: Xof
   provider: Provider
   phone: string
@@ -90,9 +92,8 @@ export interface PayerPayment {
 
 const payerPayment = `SELECT t.id, t.merchant_id AS "merchantId", m.name AS "merchantName",
     l.url_slug AS slug, coalesce(l.title, t.request_data->>'description') AS title, t.reference,
-    coalesce(t.settled_amount, t.amount) AS amount, (
-      SELECT coalesce(sum(b.settled_amount), 0)::bigint FROM transaction b
-      WHERE b.refund_of_id = t.id AND b.status = 'success') AS refunded,
+    coalesce(t.settled_amount, t.amount) AS amount, t.amount AS requested,
+    (SELECT r.paid FROM refunds_of(t.id) AS r) AS refunded,
     t.payment_method AS provider, t.customer_phone AS phone, t.status, t.payment_url AS "paymentUrl",
     t.operator_reference AS "operatorReference", t.failure_reason AS "failureReason",
     t.created_at AS "createdAt", t.settled_at AS "settledAt"

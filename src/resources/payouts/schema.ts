@@ -11,6 +11,7 @@ import { connectionType, newestFirst, offsetWords } from '../../graphql/connecti
 import { globalId, readId } from '../../shared/ids.ts'
 import { invalidInput, referenceLengthMax } from '../../shared/input.ts'
 import { currency, grouped } from '../../shared/money.ts'
+import { withheldAmount, withheldWords } from '../disbursements/withheld.ts'
 import { cancelPayout } from './cancel.ts'
 import { createPayout, createPayoutInput } from './create.ts'
 import { countPayouts, payoutsWhere, payoutFilterInput } from './list.ts'
@@ -47,6 +48,13 @@ export const Payout = builder.prismaNode('Payout', {
       description:
         'Amount that was paid, in whole XOF; null until it is paid. An operator may pay less ' +
         'than was requested.',
+    }),
+    withheldAmount: t.field({
+      type: 'Amount',
+      nullable: true,
+      description: withheldWords,
+      select: { id: true },
+      resolve: ({ id }, _args, ctx) => withheldAmount(ctx, 'payout', id),
     }),
     currency: t.field({
       type: Currency,

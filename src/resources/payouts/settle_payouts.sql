@@ -1,6 +1,6 @@
 -- Settles payouts. A payout that was sent ends only here and only once, wherever its outcome came from. At
--- most the reserved amount is paid, and the rest is available again. If a call has several outcomes for one
--- payout, the first that may apply is applied. `moved` is false where the outcome was not applied: the payout
+-- most the reserved amount is paid; if the operator confirms less, the rest is withheld until people decide.
+-- If a call has several outcomes for one payout, the first that may apply is applied. `moved` is false where the outcome was not applied: the payout
 -- had ended, had not begun, or was sent again or accepted since. `status` is then the present status of the
 -- payout, null where it does not exist.
 -- Granted to payments_service.
@@ -81,6 +81,10 @@ BEGIN
     SELECT c.merchant_id, 'payout:' || c.id, side.step, 'reserved', side.account, side.amount, at
     FROM changed c CROSS JOIN LATERAL reservation_end(c.payment_method, c.reserved, c.settled_amount) AS side
     ORDER BY c.merchant_id, c.id
+  ), withheld AS (
+    INSERT INTO settlement_exception (merchant_id, payout_id, requested_amount, confirmed_amount, created_at)
+    SELECT c.merchant_id, c.id, c.reserved, c.settled_amount, at
+    FROM changed c WHERE c.settled_amount < c.reserved ORDER BY c.id
   ), answered AS (
     UPDATE operator_request r
     SET state = request_end(c.status = 'completed', c.evidence_source),

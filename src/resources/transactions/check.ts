@@ -14,6 +14,14 @@ const reason = 'a payer is not signed in: the reference is the credential'
 /** The state of a payment as a payer's browser may see it: never with an amount or a phone number. */
 export interface PaymentStatus {
   state: 'success' | 'failed' | 'pending'
+  /** True if less was paid than asked. */
+  isPartial: boolean
+}
+
+/** What is recorded of a payment. */
+interface Recorded {
+  status: TransactionStatus
+  isPartial: boolean
 }
 
 const referenceInput = z.object({ reference: referenceField })
@@ -29,15 +37,17 @@ export const paymentState = {
   processing: 'pending',
 } as const satisfies Record<TransactionStatus, PaymentStatus['state']>
 
-/** The text that a payer sees for each state. */
+/** The text that a payer sees for each state, and for a payment of less than was asked. */
 export const paymentWords = {
   fr: {
     success: 'Le paiement est effectué.',
+    partial: 'Un paiement est arrivé, mais une partie du montant manque.',
     failed: "Le paiement n'a pas abouti.",
     pending: "Le paiement n'est pas encore confirmé ; il peut encore aboutir.",
   },
   en: {
     success: 'The payment is complete.',
+    partial: 'A payment arrived, but a part of the amount is missing.',
     failed: 'The payment was not completed.',
     pending: 'The payment is not confirmed yet; it may still complete.',
   },
@@ -57,9 +67,9 @@ export async function checkPayment(
   reference: string,
   merchantId: number | null,
 ): Promise<PaymentStatus> {
-  const { rows } = await asPlatform(services, reason).pool.query<{ id: bigint; status: TransactionStatus }>({
+  const { rows } = await asPlatform(services, reason).pool.query<Recorded & { id: bigint }>({
     name: 'payments_by_reference',
-    text: `SELECT id, status FROM transaction
+    text: `SELECT id, ${recordedColumns} FROM transaction
       WHERE reference = $1 AND ($2::int IS NULL OR merchant_id = $2)
         AND transaction_type <> 'balance_check'
       LIMIT 2`,
@@ -68,15 +78,15 @@ export async function checkPayment(
   const [payment, other] = rows
   if (!payment) throw new DomainError('NOT_FOUND', 'No payment has this reference.')
   if (other) throw new DomainError('AMBIGUOUS_REFERENCE')
-  const status =
-    paymentState[payment.status] === 'pending' ? await askOperator(services, payment) : payment.status
-  return { state: paymentState[status] }
+  const { status, isPartial } =
+    paymentState[payment.status] === 'pending' ? await askOperator(services, payment) : payment
+  return { state: paymentState[status], isPartial: isPartial && paymentState[status] === 'success' }
 }
 
-async function askOperator(
-  services: Services,
-  payment: { id: bigint; status: TransactionStatus },
-): Promise<TransactionStatus> {
+/** The columns of `Recorded`. */
+const recordedColumns = 'status, coalesce(settled_amount < amount, false) AS "isPartial"'
+
+async function askOperator(services: Services, payment: { id: bigint }): Promise<Recorded> {
   const key = `check:transaction:${payment.id}`
   // `key` is in flight only while a claimed request is checked: a caller that finds it joins this check.
   const request = services.inFlight.has(key)
@@ -87,19 +97,20 @@ async function askOperator(
   const checked = request
     ? await singleFlight(services, key, () => checkRequest(services, request))
     : await (services.inFlight.get(key) as Promise<Checked> | undefined)
+  const status = checked?.status as TransactionStatus | undefined
   // The request could not be claimed: it has ended, or another call asked the operator less than three
-  // seconds ago.
-  if (!checked) return readStatus(services, payment.id)
-  const status = checked.status as TransactionStatus
+  // seconds ago. Or it was paid, and the record tells how much of it.
+  if (!checked || status === undefined || paymentState[status] === 'success')
+    return readRecorded(services, payment.id)
   if (!checked.reached && paymentState[status] === 'pending') throw new DomainError('OPERATOR_UNREACHABLE')
-  return status
+  return { status, isPartial: false }
 }
 
-async function readStatus(services: Services, id: bigint): Promise<TransactionStatus> {
-  const { rows } = await asPlatform(services, reason).pool.query<{ status: TransactionStatus }>({
-    name: 'transaction_status',
-    text: 'SELECT status FROM transaction WHERE id = $1',
+async function readRecorded(services: Services, id: bigint): Promise<Recorded> {
+  const { rows } = await asPlatform(services, reason).pool.query<Recorded>({
+    name: 'transaction_recorded',
+    text: `SELECT ${recordedColumns} FROM transaction WHERE id = $1`,
     values: [id],
   })
-  return rows[0]?.status ?? 'pending'
+  return rows[0] ?? { status: 'pending', isPartial: false }
 }

@@ -49,12 +49,9 @@ BEGIN
       WHERE (t.reference, t.merchant_id) BETWEEN (i.reference, i.merchant_id)
         AND (i.reference, i.merchant_id) LIMIT 1
     ) AS old ON true
-    -- The refundable amount of a collection: the paid amount, less refunds that are paid or under way.
+    -- The refundable amount of a collection: the paid amount, less what refunds have paid or may still pay.
     LEFT JOIN LATERAL (
-      SELECT t.settled_amount - (
-        SELECT coalesce(sum(CASE WHEN r.status = 'success' THEN r.settled_amount
-          WHEN r.status IN ('pending', 'processing') THEN r.amount END), 0)
-        FROM transaction r WHERE r.refund_of_id = t.id) AS remaining
+      SELECT t.settled_amount - (SELECT r.paid + r.open FROM refunds_of(t.id) AS r) AS remaining
       -- Because of `OFFSET 0`, the planner finds the row by its id, and checks the other conditions later.
       FROM (SELECT o.* FROM transaction o WHERE o.id = i.refund_of_id OFFSET 0) AS t
       WHERE t.merchant_id = i.merchant_id AND t.transaction_type = 'pay' AND t.status = 'success'

@@ -6,6 +6,7 @@ import { limits } from '../../shared/limits.ts'
 import { grouped } from '../../shared/money.ts'
 import { deposit, depositInput } from './deposit.ts'
 import { refundTransaction } from './refund.ts'
+import { withheldAmount, withheldWords } from '../disbursements/withheld.ts'
 import { refundedAmount } from './refunded.ts'
 import { PaymentInitiation } from './collect-schema.ts'
 import { referenceLengthMax } from '../../shared/input.ts'
@@ -100,5 +101,12 @@ builder.prismaObjectFields('Transaction', (t) => ({
     description: 'Amount that refunds have given back, in whole XOF.',
     select: { id: true },
     resolve: ({ id }, _args, ctx) => refundedAmount(ctx, id),
+  }),
+  withheldAmount: t.field({
+    type: 'Amount',
+    nullable: true,
+    description: withheldWords,
+    select: { id: true },
+    resolve: ({ id }, _args, ctx) => withheldAmount(ctx, 'deposit', id),
   }),
 }))

@@ -83,7 +83,7 @@ interface Original {
   provider: Provider
   /** E.164 number of the payer, if the operator reported it; otherwise the number that was asked to pay. */
   payer: string
-  /** The paid amount, less refunds that are paid or under way. */
+  /** The paid amount, less what refunds have paid or may still pay. */
   left: Xof
 }
 
@@ -96,11 +96,7 @@ async function findOriginal(ctx: Context, id: bigint): Promise<Original> {
     name: 'refundable_transaction',
     text: `SELECT payment_method AS provider, customer_phone AS phone,
         transaction_type = 'pay' AND status = 'success' AS "isPaid",
-        coalesce(settled_amount, 0) - (
-          SELECT coalesce(sum(
-            CASE WHEN r.status = 'success' THEN r.settled_amount
-              WHEN r.status IN ('pending', 'processing') THEN r.amount END), 0)
-          FROM transaction r WHERE r.refund_of_id = t.id AND r.merchant_id = t.merchant_id)::bigint AS left
+        coalesce(settled_amount, 0) - (SELECT r.paid + r.open FROM refunds_of(t.id) AS r) AS left
       FROM transaction t WHERE t.id = $1 AND t.merchant_id = $2`,
     values: [id, merchantId],
   })

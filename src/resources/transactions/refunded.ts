@@ -12,8 +12,13 @@ export function refundedAmount(ctx: Context, id: bigint): Promise<Xof> {
 async function sumRefunds(ctx: Context, ids: readonly bigint[]): Promise<Xof[]> {
   const { rows } = await ctx.database.merchantPool.query<{ id: bigint; amount: Xof }>({
     name: 'refunded_amounts',
-    text: `SELECT refund_of_id AS id, sum(settled_amount)::bigint AS amount FROM transaction
-      WHERE refund_of_id = ANY ($1) AND merchant_id = $2 AND status = 'success' GROUP BY refund_of_id`,
+    // As `refunds_of` says, for many collections.
+    text: `SELECT r.refund_of_id AS id,
+        sum(CASE x.state WHEN 'paid' THEN r.amount ELSE r.settled_amount END)::bigint AS amount
+      FROM transaction r
+      LEFT JOIN settlement_exception x ON x.merchant_id = r.merchant_id AND x.transaction_id = r.id
+      WHERE r.refund_of_id = ANY ($1) AND r.merchant_id = $2 AND r.status = 'success'
+      GROUP BY r.refund_of_id`,
     values: [ids, mine(ctx).merchantId],
   })
   const amounts = new Map(rows.map(({ id, amount }) => [id, amount]))

@@ -6,8 +6,8 @@ DECLARE
   events new_event[];
 BEGIN
   WITH given AS MATERIALIZED (
-    SELECT r.refund_of_id AS id, sum(r.settled_amount) AS amount
-    FROM transaction r WHERE r.refund_of_id = ANY (ids) AND r.status = 'success' GROUP BY 1
+    SELECT i.id, r.paid AS amount FROM unnest(ids) AS i (id) CROSS JOIN LATERAL refunds_of(i.id) AS r
+    WHERE r.paid > 0
   ), ended AS (
     UPDATE transaction t SET status = 'reversed' FROM given g
     WHERE t.id = ANY (ids) AND t.id = g.id AND t.status = 'success' AND t.settled_amount <= g.amount

@@ -244,11 +244,16 @@ builder.queryFields((t) => ({
           resolve: ({ state }) => state === 'success',
           description: 'True when the state is SUCCESS.',
         }),
+        partial: status.boolean({
+          resolve: ({ isPartial }) => isPartial,
+          description: 'True when the state is SUCCESS and less was paid than requested.',
+        }),
         message: status.string({
           description:
             'An explanation for the payer: in French when the request prefers French, otherwise in ' +
             'English.',
-          resolve: ({ state }, _args, ctx) => paymentWords[ctx.language][state],
+          resolve: ({ state, isPartial }, _args, ctx) =>
+            paymentWords[ctx.language][isPartial ? 'partial' : state],
         }),
       }),
     }),

@@ -1,5 +1,5 @@
 -- Settles deposits. A deposit that was sent ends only here and only once. At most the reserved amount is
--- paid, and the rest is available again. When the refunds of a collection reach its paid amount, the
+-- paid; if the operator confirms less, the rest is withheld until people decide. When the refunds of a collection reach its paid amount, the
 -- collection becomes `reversed`. Of several outcomes for one deposit, the first that may apply is applied.
 -- `moved` is false where the outcome was not applied: the deposit had ended, had not begun, or was sent again
 -- or accepted since. `status` is then the present status of the deposit, null where it does not exist.
@@ -85,6 +85,11 @@ BEGIN
     SELECT c.merchant_id, 'transaction:' || c.id, side.step, 'reserved', side.account, side.amount, at
     FROM changed c CROSS JOIN LATERAL reservation_end(c.payment_method, c.reserved, c.settled_amount) AS side
     ORDER BY c.merchant_id, c.id
+  ), withheld AS (
+    INSERT INTO settlement_exception (merchant_id, transaction_id, requested_amount, confirmed_amount,
+      created_at)
+    SELECT c.merchant_id, c.id, c.reserved, c.settled_amount, at
+    FROM changed c WHERE c.settled_amount < c.reserved ORDER BY c.id
   ), answered AS (
     UPDATE operator_request r
     SET state = request_end(c.status = 'success', c.evidence_source),

@@ -248,6 +248,27 @@ test('41 settles PP francs less: success with the paid amount', async () => {
   }
 })
 
+test('41 is told as a payment of which a part is missing, never as complete', async () => {
+  const payments = await start('41', '40')
+  await become(await polled(payments), 'success')
+  for (const { transaction_id: id, reference } of Object.values(payments)) {
+    const { body } = await fixture.check(reference, '?lang=en')
+    expect(body).toEqual({ state: 'success', status: true, message: expect.stringMatching(/missing|manque/) })
+    const query = '{ paymentStatus(reference: "REFERENCE") { state partial } }'.replace(
+      'REFERENCE',
+      String(reference),
+    )
+    const answer = await fixture.graphql(query, {}, shop.token)
+    expect(answer.body.data).toEqual({ paymentStatus: { state: 'SUCCESS', partial: true } })
+    const told = await fixture.database.owner.query(
+      `SELECT data->'amount' AS amount, data->'unpaid_amount' AS unpaid FROM event
+       WHERE type = 'payment_received' AND data->>'transaction_id' = $1`,
+      [String(id)],
+    )
+    expect(told.rows).toEqual([{ amount: 4_960, unpaid: 40 }])
+  }
+})
+
 test('51 concerns money out alone: paid as by 00', async () => {
   const payments = await start('51')
   await become(await polled(payments), 'success')

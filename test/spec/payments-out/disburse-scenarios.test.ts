@@ -132,9 +132,9 @@ describe('200 success: debited once, with every fault on the way', () => {
     },
   )
 
-  test('41/40: the paid amount leaves, the rest is free again', async () => {
+  test('41/40: the paid amount leaves, the rest is withheld', async () => {
     expect(await statuses('41')).toEqual(each(200))
-    const moved = [reserve, 'post reserved > clearing 4960', 'release reserved > available 40']
+    const moved = [reserve, 'post reserved > clearing 4960', 'withhold reserved > unallocated 40']
     expect(await traces('41')).toEqual(each({ ...posted, moved, paid: [['disburse', 1, '4960', '0']] }))
   })
 })
@@ -186,9 +186,9 @@ test('40: taken back, the money is there again, also without a callback', async 
       }),
     ),
   )
-  // 14 of them were paid, one with 40 francs less; three came back or never left.
+  // 14 of them were paid, one with 40 francs less, which are withheld; three came back or never left.
   for (const operator of providers) {
     const { body } = await fixture.rest('GET', '/balance', { token: shopOf(operator).token })
-    expect(body.data).toMatchObject({ available: funded - 15 * amount + 40, reserved: 0 })
+    expect(body.data).toMatchObject({ available: funded - 15 * amount, reserved: 0 })
   }
 })

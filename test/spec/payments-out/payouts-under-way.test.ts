@@ -219,12 +219,12 @@ test('the answer is lost, wrong or late: paid out once, as without the fault', a
   }
 })
 
-test('41 pays less: the paid amount is gone, the rest is free; 40 is given back', async () => {
+test('41 pays less: the paid amount is gone, the rest is withheld; 40 is given back', async () => {
   const less = await payout('41', { amount: 2_000n })
   await becomes(less, { status: 'completed', settled: 1_999 })
   expect((await entriesOf(pool, `payout:${less}`)).slice(1)).toEqual([
     'post reserved > clearing_operator_a 1999',
-    'release reserved > available 1',
+    'withhold reserved > unallocated 1',
   ])
   const given = await payout('40', { provider: 'OperatorC' })
   await letTimePass([given], 'completed')

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { readBalance } from '../../src/ledger/balance.ts'
-import { readStatement } from '../../src/ledger/statement.ts'
-import { decideExcess, listExcesses } from '../../src/resources/transactions/excess.ts'
-import type { SignedInMerchant } from '../kit/merchants.ts'
-import { useTestDatabase } from '../kit/database.ts'
-import { corrupt } from '../kit/corrupt.ts'
+import { readBalance } from '../../../src/ledger/balance.ts'
+import { readStatement } from '../../../src/ledger/statement.ts'
+import { decideDifference, type Verdict } from '../../../src/resources/differences/decide.ts'
+import { listDifferences } from '../../../src/resources/differences/list.ts'
+import type { SignedInMerchant } from '../../kit/merchants.ts'
+import { useTestDatabase } from '../../kit/database.ts'
+import { corrupt } from '../../kit/corrupt.ts'
 import {
   eventTypes,
   fundedMerchant,
@@ -12,10 +13,10 @@ import {
   problemsOf,
   reverseMany,
   settleMany,
-} from '../kit/money.ts'
-import { openDeposit, openPayout, settleDeposits } from '../kit/money-out.ts'
+} from '../../kit/money.ts'
+import { openDeposit, openPayout, settleDeposits } from '../../kit/money-out.ts'
 
-// Money that an operator received beyond the asked amount is kept apart, and a person decides once about it.
+// Money that an operator received beyond the asked amount is kept apart, and people decide once about it.
 const db = await useTestDatabase()
 const { pool } = db.database
 
@@ -49,12 +50,19 @@ const exceptionOf = async (id: bigint) => {
   return rows[0]
 }
 
-const decide = async (id: bigint, verdict: 'credited' | 'returned') =>
-  decideExcess({ database: db.database }, verdict, {
+/** What one person decides. */
+const decideAs = async (by: string, id: bigint, verdict: Verdict) =>
+  decideDifference({ database: db.database }, verdict, {
     id: String((await exceptionOf(id))?.id),
-    by: 'Awa',
+    by,
     reason: 'the payer sent it twice',
   })
+
+/** Two people decide the same. */
+async function decide(id: bigint, verdict: Verdict) {
+  await decideAs('Moussa', id, verdict)
+  return decideAs('Awa', id, verdict)
+}
 
 const credit = 'credit clearing_operator_a available 5000'
 const excess = 'excess clearing_operator_a unallocated 2000'
@@ -69,24 +77,31 @@ test.each([
   expect(await holdingsOf(merchant)).toEqual([available, 0n, 0n])
   expect((await exceptionOf(id))?.state).toBe(state)
   const { rows } = await pool.query(
-    `SELECT data->'amount' AS amount, data->'excess' AS excess FROM event
+    `SELECT data->'amount' AS amount, data->'excess' AS excess, data->'unpaid_amount' AS unpaid FROM event
      WHERE type = 'payment_received' AND merchant_id = $1`,
     [merchant.merchantId],
   )
-  expect(rows).toEqual([{ amount: Number(available), excess: said > 5_000n ? 2_000 : null }])
+  const told = { excess: said > 5_000n ? 2_000 : null, unpaid: said < 5_000n ? 40 : null }
+  expect(rows).toEqual([{ amount: Number(available), ...told }])
   expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
 })
 
-describe('a person decides', () => {
+describe('two people decide', () => {
   test('that it is the merchant’s: credited once, however often at the same moment', async () => {
     const { merchant, id } = await paid(7_000n)
-    const open = await listExcesses({ database: db.database })
+    const open = await listDifferences({ database: db.database })
     expect(open).toContainEqual(
-      expect.objectContaining({ transactionId: id, requestedAmount: 5_000n, confirmedAmount: 7_000n }),
+      expect.objectContaining({
+        origin: `transaction:${id}`,
+        requestedAmount: 5_000n,
+        confirmedAmount: 7_000n,
+        proposedBy: null,
+      }),
     )
     const answers = await Promise.allSettled(Array.from({ length: 8 }, () => decide(id, 'credited')))
     const done = answers.filter(({ status }) => status === 'fulfilled')
-    expect(done).toMatchObject([{ value: { amount: 2_000n, transactionId: id } }])
+    const value = { amount: 2_000n, origin: `transaction:${id}`, state: 'credited' }
+    expect(done).toMatchObject([{ value }])
     await expect(decide(id, 'returned')).rejects.toMatchObject({ code: 'STATE_CONFLICT' })
     expect(await moved(id)).toEqual([credit, excess, 'excess_credit unallocated available 2000'])
     expect(await holdingsOf(merchant)).toEqual([7_000n, 0n, 0n])
@@ -103,14 +118,35 @@ describe('a person decides', () => {
     })
     const { rows } = await pool.query(
       `SELECT actor, operation, target, after FROM audit_entry
-       WHERE merchant_id = $1 AND operation <> 'test'`,
+       WHERE merchant_id = $1 AND operation = 'difference credited'`,
       [merchant.merchantId],
     )
-    const after = { state: 'credited', amount: 2_000, decided_by: 'Awa', reason: 'the payer sent it twice' }
+    const reason = 'the payer sent it twice'
+    const after = { state: 'credited', amount: 2_000, decided_by: 'Awa', reason, proposed_by: 'Moussa' }
     expect(rows).toEqual([
-      { actor: 'platform', operation: 'excess credit', target: `transaction:${id}`, after },
+      { actor: 'platform', operation: 'difference credited', target: `transaction:${id}`, after },
     ])
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
+  })
+
+  test('alone: nothing moves, however often and in whatever letters the same person decides', async () => {
+    const { merchant, id } = await paid(7_000n)
+    for (const by of ['Awa', 'Awa', 'AWA'])
+      expect(await decideAs(by, id, 'credited')).toMatchObject({ state: 'proposed', amount: 2_000n })
+    expect(await moved(id)).toEqual([credit, excess])
+    expect(await exceptionOf(id)).toMatchObject({ state: 'open', by: null })
+    // Another verdict is another proposal, to which the first person may agree.
+    expect(await decideAs('Moussa', id, 'returned')).toMatchObject({ state: 'proposed' })
+    expect(await holdingsOf(merchant)).toEqual([5_000n, 0n, 0n])
+    expect(await decideAs('Awa', id, 'returned')).toMatchObject({ state: 'returned' })
+    expect(await moved(id)).toEqual([credit, excess, 'excess_return unallocated clearing_operator_a 2000'])
+    expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
+  })
+
+  test('that the operator paid it: refused, because it is no rest of a payment out', async () => {
+    const { id } = await paid(7_000n)
+    await expect(decideAs('Awa', id, 'paid')).rejects.toMatchObject({ code: 'STATE_CONFLICT' })
+    expect(await exceptionOf(id)).toMatchObject({ state: 'open' })
   })
 
   test('that it went back to the payer: the merchant keeps the requested amount', async () => {
@@ -125,14 +161,14 @@ describe('a person decides', () => {
   test('without a reason, or about no excess: refused, with the field', async () => {
     const { id } = await paid(7_000n)
     const given = { id: String((await exceptionOf(id))?.id), by: 'Awa', reason: ' ' }
-    const decideAs = (raw: Parameters<typeof decideExcess>[2]) =>
-      decideExcess({ database: db.database }, 'credited', raw)
-    await expect(decideAs(given)).rejects.toMatchObject({ detail: { problems: [{ field: 'reason' }] } })
-    await expect(decideAs({ ...given, id: undefined })).rejects.toMatchObject({
+    const tried = (raw: Parameters<typeof decideDifference>[2]) =>
+      decideDifference({ database: db.database }, 'credited', raw)
+    await expect(tried(given)).rejects.toMatchObject({ detail: { problems: [{ field: 'reason' }] } })
+    await expect(tried({ ...given, id: undefined })).rejects.toMatchObject({
       detail: { problems: [{ field: 'id' }, { field: 'reason' }] },
     })
     const unknown = { ...given, id: '2147483647', reason: 'why' }
-    await expect(decideAs(unknown)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(tried(unknown)).rejects.toMatchObject({ code: 'NOT_FOUND' })
     expect(await exceptionOf(id)).toMatchObject({ state: 'open' })
   })
 
