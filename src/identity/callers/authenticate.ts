@@ -17,7 +17,7 @@ import {
 import { Passwords } from '../members/passwords.ts'
 import { type RateLimitState, takeHit } from '../../limits/window.ts'
 import { type Role, roles } from '../members/roles.ts'
-import { defaultScopes, isScope, type Scope, scopes } from './scopes.ts'
+import { defaultScopes, isScope, lackingScopes, type Scope, scopes } from './scopes.ts'
 import {
   isApiKey,
   isApiSecret,
@@ -190,7 +190,8 @@ export async function exchangeCredentials(
     throw refusal('ADDRESS_NOT_ALLOWED', problem)
   }
 
-  const lacking = lackingScopes(found, input.scopes ?? defaultScopes)
+  const asked = [...new Set(input.scopes ?? defaultScopes)].filter(isScope)
+  const lacking = lackingScopes(new Set(found.scopes), asked)
   if (lacking.length > 0) {
     const message = `The API key does not hold the scope ${lacking.join(', ')}.`
     throw refusal('FORBIDDEN', message, { requiredScopes: lacking })
@@ -242,11 +243,6 @@ async function findKey(pool: pg.Pool, key: string): Promise<FoundKey | null> {
     values: [key],
   })
   return rows[0]?.isKnown ? rows[0] : null
-}
-
-/** Returns the scopes that the caller asks for and the key does not hold. */
-function lackingScopes(key: FoundKey, asked: readonly string[]): Scope[] {
-  return [...new Set(asked)].filter(isScope).filter((scope) => !key.scopes.includes(scope))
 }
 
 interface TokenOptions {

@@ -21,6 +21,14 @@ export type Scope = (typeof scopes)[number]
  */
 export const defaultScopes: readonly Scope[] = ['pay', 'deposit', 'balance']
 
+/** Returns those of the wanted scopes that a credential does not hold. */
+export function lackingScopes<Wanted extends string>(
+  held: ReadonlySet<string>,
+  wanted: readonly Wanted[],
+): Wanted[] {
+  return wanted.filter((scope) => !held.has(scope))
+}
+
 export function isScope(name: string): name is Scope {
   return (scopes as readonly string[]).includes(name)
 }

@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import { actorOf } from '../../identity/callers/actor.ts'
 import { whyTurnedAway } from '../../identity/callers/credentials.ts'
+import { lackingScopes } from '../../identity/callers/scopes.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
@@ -56,8 +57,7 @@ export function checkGrants(ctx: Context, scopes: readonly string[]): void {
   const { keyLimits, scopes: granted } = actorOf(ctx)
   if (keyLimits)
     throw new DomainError('FORBIDDEN', 'A limited key or token cannot create or regenerate API keys.')
-  const scopesHeld: ReadonlySet<string> = granted
-  const lacking = scopes.filter((scope) => !scopesHeld.has(scope))
+  const lacking = lackingScopes(granted, scopes)
   if (lacking.length === 0) return
   const message = `A key can only get scopes that you hold. You do not hold: ${lacking.join(', ')}.`
   throw new DomainError('FORBIDDEN', message, { requiredScopes: lacking })

@@ -97,7 +97,9 @@ const InviteMemberInput = inputOf('InviteMemberInput', inviteMemberInput, {
   fields: {
     name: `The name of the person, 1 to ${memberNameLengthMax} characters.`,
     email: 'The e-mail address that receives the invitation. Each address can be in the team once.',
-    role: 'The role of the new member. Default: VIEWER.',
+    role:
+      'The role of the new member. Default: VIEWER. You can give a role only if you hold all of its ' +
+      'scopes; VIEWER needs none of them.',
   },
 })
 
@@ -124,8 +126,8 @@ builder.mutationFields((t) => ({
     scope: ['team'],
     description:
       "Changes the role of a member. Within a second the member's sessions end. API keys that " +
-      'were shown to the member and grant more than the new role are revoked. The last owner ' +
-      'cannot be changed.',
+      'were shown to the member and grant more than the new role are revoked. You must hold all ' +
+      'scopes of the old role and of the new one; VIEWER needs none. The last owner cannot be changed.',
     errors: refusals('INVALID_INPUT', 'NOT_FOUND', 'FORBIDDEN', 'STATE_CONFLICT'),
     args: {
       id: t.arg.id(idArg),
@@ -142,7 +144,8 @@ builder.mutationFields((t) => ({
     scope: ['team'],
     description:
       "Removes a member from the team. Within a second the member's sessions end, and API " +
-      'keys that were shown to the member are revoked. The last owner cannot be removed.',
+      'keys that were shown to the member are revoked. You must hold all scopes of the role of the ' +
+      'member; VIEWER needs none. The last owner cannot be removed.',
     errors: refusals('INVALID_INPUT', 'NOT_FOUND', 'FORBIDDEN', 'STATE_CONFLICT'),
     args: {
       id: t.arg.id(idArg),

@@ -1,13 +1,14 @@
 import type pg from 'pg'
 import { actorOf, mine } from '../../identity/callers/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
-import { roles, type Role } from '../../identity/members/roles.ts'
+import type { Role } from '../../identity/members/roles.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { ownAccount } from './own-account.ts'
+import { checkManages } from './team-lookup.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
 
 /** The reason to write without row-level security. */
@@ -85,9 +86,7 @@ async function checkMaySee(ctx: Context, pool: pg.Pool, memberId: number): Promi
   )
   const [member] = rows
   if (!member) throw new DomainError('NOT_FOUND', 'There is no such member.')
-  const manages: readonly Role[] = roles[actor.role ?? 'admin'].manages
-  if (!manages.includes(member.role))
-    throw new DomainError('FORBIDDEN', 'Your role cannot manage this member.')
+  checkManages(actor, [member.role], true)
 }
 
 /** Signs out: ends the session of this call. @throws DomainError FORBIDDEN where an API key calls */

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Actor } from '../../identity/callers/actor.ts'
+import { lackingScopes } from '../../identity/callers/scopes.ts'
 import { type Role, roles } from '../../identity/members/roles.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invariant } from '../../shared/invariant.ts'
@@ -33,10 +34,16 @@ export async function lockTeam(tx: pg.PoolClient, merchantId: number): Promise<T
 }
 
 /**
- * Refuses a caller who may not give a role, take it away, or remove a member who has it. An API key without
- * limits counts as an admin, and may also name the first owner of an account that has none. An API key with
- * limits manages viewers only.
- * @throws DomainError FORBIDDEN
+ * Refuses a caller who may not give a role, take it away, or remove a member who has it: no caller gives a
+ * scope that the caller lacks. An API key counts as an admin whose scopes are those of its token, and may
+ * also name the first owner of an account that has none. An API key with limits manages viewers only.
+ *
+ * Choice: every token with the scope `team` may give a role that only reads (viewer). The specification asks
+ * only for `team` to invite a member, and viewer is the default role. The holder of such a token can read the
+ * account by an invitation to itself, but can change nothing and move no money; a `security_alert`
+ * (`member_joined`) tells the merchant. A role that may change something needs all of its scopes, also to be
+ * taken away: else a key could remove every admin who would notice its use.
+ * @throws DomainError FORBIDDEN, with the scopes of the role that the token lacks
  */
 export function checkManages(actor: Actor, concerned: readonly Role[], hasOwner: boolean): void {
   if (actor.keyLimits && concerned.some((role) => role !== 'viewer')) {
@@ -45,9 +52,22 @@ export function checkManages(actor: Actor, concerned: readonly Role[], hasOwner:
   const manages: readonly Role[] = roles[actor.role ?? 'admin'].manages
   const isFirst = actor.role === null && !hasOwner
   const beyond = concerned.find((role) => !manages.includes(role) && !(role === 'owner' && isFirst))
-  if (beyond === undefined) return
-  const who = actor.role === null ? 'An API key' : `The role ${actor.role}`
-  throw new DomainError('FORBIDDEN', `${who} cannot manage members with the role ${beyond}.`)
+  if (beyond !== undefined) {
+    const who = actor.role === null ? 'An API key' : `The role ${actor.role}`
+    throw new DomainError('FORBIDDEN', `${who} cannot manage members with the role ${beyond}.`)
+  }
+  for (const role of concerned) checkHolds(actor, role)
+}
+
+/** Refuses a caller who lacks a scope of a role, unless the role only reads. @throws DomainError FORBIDDEN */
+function checkHolds(actor: Actor, role: Role): void {
+  if (roles[role].readsOnly) return
+  const lacking = lackingScopes(actor.scopes, roles[role].scopes)
+  if (lacking.length === 0) return
+  const message =
+    `Only a token that holds every scope of the role ${role} can give the role or manage members who have ` +
+    `it. The token lacks: ${lacking.join(', ')}.`
+  throw new DomainError('FORBIDDEN', message, { requiredScopes: lacking })
 }
 
 /** A member of the team, while the team is locked. */

@@ -201,8 +201,11 @@ test('keys pass to another member only: not to the removed one, nor to a key wit
     expect(await remove(admin, token, keep)).toMatchObject({ status: 403, body: { success: false } })
   }
   // A removal by an API key passes the kept keys to the person who was shown that API key.
-  const bosses = await makeKey(boss.token, ['TEAM'])
-  expect(await remove(admin, await tokenOf(bosses, ['team']), keep)).toMatchObject({ status: 200 })
+  const bosses = await makeKey(
+    boss.token,
+    roles.owner.scopes.map((scope) => scope.toUpperCase()),
+  )
+  expect(await remove(admin, await tokenOf(bosses, roles.owner.scopes), keep)).toMatchObject({ status: 200 })
   const { issuedTo } = await keyOf(boss.token, till.apiKey.databaseId)
   expect(issuedTo.databaseId).toBe(boss.memberId)
 })
