@@ -3,12 +3,10 @@ import { actorOf } from '../../identity/callers/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import { isHigher, type Role, roleNames } from '../../identity/members/roles.ts'
 import type { Context } from '../../context.ts'
-import { asPlatform } from '../../database/as-platform.ts'
-import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { oneOf, readInput } from '../../shared/input.ts'
 import { recordKeys } from './issued-keys.ts'
-import { checkManages, lockTeam, readMember } from './team-lookup.ts'
+import { changeTeam, checkManages, readMember } from './team-lookup.ts'
 import { recordAccess } from '../../identity/changes/record-access.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
@@ -23,7 +21,7 @@ export const changeRoleInput = z.object({ role: oneOf(roleNames) })
  * Gives a member another role. Within a second, all sessions of the member have ended on all nodes. API keys
  * that were shown to the member and grant more than the new role are revoked; `security_alert`
  * (`keys_revoked`) names them. A higher role writes a `security_alert` too (`role_raised`).
- * @throws DomainError INVALID_INPUT, NOT_FOUND, FORBIDDEN, STATE_CONFLICT (the last owner)
+ * @throws DomainError INVALID_INPUT, NOT_FOUND, FORBIDDEN, STATE_CONFLICT (the last owner), UNAUTHENTICATED
  * @see docs/design/rules.md#people
  */
 export async function changeMemberRole(
@@ -35,10 +33,10 @@ export async function changeMemberRole(
   const { role } = readInput(changeRoleInput, raw)
   const { merchantId } = actor
   const recording = recordingOf(ctx, 'changeMemberRole')
-  const { id, ended } = await transact(
-    asPlatform(ctx, 'changes members of the merchant that the token names'),
-    async (tx) => {
-      const { hasOwner } = await lockTeam(tx, merchantId)
+  const { id, ended } = await changeTeam(
+    ctx,
+    'changes members of the merchant that the token names',
+    async (tx, { hasOwner }) => {
       const member = await readMember(tx, merchantId, memberId)
       checkManages(actor, [member.role, role], hasOwner)
       if (member.role === role) return { id: member.id, ended: [] }

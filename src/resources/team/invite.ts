@@ -10,7 +10,7 @@ import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { email, oneOf, readInput, text } from '../../shared/input.ts'
 import { writeEmail } from './emails.ts'
-import { checkManages, lockTeam, type TeamMerchant } from './team-lookup.ts'
+import { changeTeam, checkManages, lockTeam, type TeamMerchant } from './team-lookup.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import { limits } from '../../shared/limits.ts'
 
@@ -34,15 +34,15 @@ type InviteMemberInput = z.input<typeof inviteMemberInput>
  * Invites a person to the team: an e-mail links to the page to choose a password, within 72 hours
  * (`limits.invitationHours`).
  * @param raw.role default: viewer
- * @throws DomainError INVALID_INPUT, FORBIDDEN (a role that the caller does not manage), ALREADY_MEMBER
+ * @throws DomainError INVALID_INPUT, FORBIDDEN (a role that the caller does not manage), ALREADY_MEMBER,
+ *   UNAUTHENTICATED
  * @see docs/design/rules.md#people
  */
 export async function inviteMember(ctx: Context, raw: InviteMemberInput): Promise<{ id: number }> {
   const actor = actorOf(ctx)
   const input = readInput(inviteMemberInput, raw)
   const role = input.role ?? 'viewer'
-  return transact(asPlatform(ctx, reason), async (tx) => {
-    const shop = await lockTeam(tx, actor.merchantId)
+  return changeTeam(ctx, reason, async (tx, shop) => {
     checkManages(actor, [role], shop.hasOwner)
     const person = { ...input, role, madeFor: ctx.idempotentOperation?.id ?? null }
     const recording = recordingOf(ctx, 'inviteMember')

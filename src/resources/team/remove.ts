@@ -3,15 +3,13 @@ import { z } from 'zod'
 import { actorOf, nameOf } from '../../identity/callers/actor.ts'
 import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
-import { asPlatform } from '../../database/as-platform.ts'
-import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { smallIdMax } from '../../shared/ids.ts'
 import { invalidInput, readInput, wholeNumber } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { lastOwner } from './change-role.ts'
 import { recordKeys } from './issued-keys.ts'
-import { checkManages, type LockedMember, lockTeam, readMember } from './team-lookup.ts'
+import { changeTeam, checkManages, type LockedMember, readMember } from './team-lookup.ts'
 import { recordAccess } from '../../identity/changes/record-access.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
@@ -39,7 +37,8 @@ const keptInput = z.object({ keepKeys: listOf(z.number()) })
  *   the person who removes the member. The removed member still knows the secrets of these keys until they
  *   are regenerated; `security_alert` (`keys_kept`) says so.
  * @throws DomainError INVALID_INPUT (a key that is not valid or was not shown to the member), NOT_FOUND,
- *   FORBIDDEN (also: no other member would hold the kept keys), STATE_CONFLICT (the last owner)
+ *   FORBIDDEN (also: no other member would hold the kept keys),
+ *   STATE_CONFLICT (the last owner), UNAUTHENTICATED
  * @see docs/design/rules.md#people
  */
 export async function removeMember(
@@ -51,10 +50,10 @@ export async function removeMember(
   const { merchantId } = actor
   const keepKeys = readInput(keptInput, raw).keepKeys ?? []
   const recording = recordingOf(ctx, 'removeMember')
-  const { id, ended } = await transact(
-    asPlatform(ctx, 'removes members of the merchant that the token names'),
-    async (tx) => {
-      const { hasOwner } = await lockTeam(tx, merchantId)
+  const { id, ended } = await changeTeam(
+    ctx,
+    'removes members of the merchant that the token names',
+    async (tx, { hasOwner }) => {
       const member = await readMember(tx, merchantId, memberId)
       checkManages(actor, [member.role], hasOwner)
       if (member.isLastOwner) throw lastOwner()

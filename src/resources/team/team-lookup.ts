@@ -1,7 +1,12 @@
 import type pg from 'pg'
-import type { Actor } from '../../identity/callers/actor.ts'
+import { type Actor, actorOf } from '../../identity/callers/actor.ts'
+import { whyTurnedAway } from '../../identity/callers/credentials.ts'
 import { lackingScopes } from '../../identity/callers/scopes.ts'
 import { type Role, roles } from '../../identity/members/roles.ts'
+import type { Context } from '../../context.ts'
+import { asPlatform } from '../../database/as-platform.ts'
+import { locks } from '../../database/locks.ts'
+import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invariant } from '../../shared/invariant.ts'
 
@@ -32,6 +37,33 @@ export async function lockTeam(tx: pg.PoolClient, merchantId: number): Promise<T
   invariant(rows[0], 'the query returns one row')
   return { ...shop, hasOwner: rows[0].has }
 }
+
+/**
+ * Runs a change of the caller's team while the team is locked. A caller whose credential has ended since the
+ * request began (a member who was removed or got another role, a revoked key) changes nothing.
+ * @throws DomainError UNAUTHENTICATED, ACCOUNT_INACTIVE, and every error of `work`
+ */
+export async function changeTeam<Result>(
+  ctx: Context,
+  reason: string,
+  work: (tx: pg.PoolClient, shop: TeamMerchant) => Promise<Result>,
+): Promise<Result> {
+  const { merchantId, apiKeyId, apiKeyVersion } = actorOf(ctx)
+  const done = await transact(asPlatform(ctx, reason), async (tx) => {
+    const shop = await lockTeam(tx, merchantId)
+    // A transaction that ends access takes this lock alone (see `end_access`): it runs before or after.
+    await tx.query('SELECT pg_advisory_xact_lock_shared($1, $2)', [locks.access, merchantId])
+    const { rowCount } = await tx.query(validCallerSql, [apiKeyId, merchantId, apiKeyVersion])
+    return rowCount === 1 ? { result: await work(tx, shop) } : null
+  })
+  if (!done) throw await whyTurnedAway(ctx)
+  return done.result
+}
+
+const validCallerSql = `
+  SELECT FROM credential k JOIN merchant m ON m.id = k.merchant_id
+  WHERE k.id = $1 AND k.merchant_id = $2 AND k.version = $3 AND k.revoked_at IS NULL
+    AND coalesce(k.expires_at > now(), true) AND m.status = 'active'`
 
 /**
  * Refuses a caller who may not give a role, take it away, or remove a member who has it: no caller gives a

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { borrow } from '../../kit/client.ts'
 import { openFixture } from '../../kit/fixture.ts'
 import { makeMember } from '../../kit/members.ts'
 import { type Role, roleNames } from '../../../src/identity/members/roles.ts'
@@ -176,4 +177,32 @@ test('a token with team alone lists and ends no session of a member who holds mo
   expect(await mutate(token, 'revokeSession', `id: "${viewer.sessionId}"`)).toMatchObject({
     __typename: 'Acknowledgement',
   })
+})
+
+test('an admin who is being removed invites no alias: the request waits, and is refused', async () => {
+  const shop = await shopWithOwner()
+  const [boss, admin] = [await member(shop, 'owner'), await member(shop, 'admin')]
+  const other = await member(shop, 'viewer')
+  const holder = await borrow(fixture.database.owner)
+  await holder.query('BEGIN')
+  await holder.query('SELECT pg_advisory_xact_lock_shared(72707373, $1)', [shop.merchantId])
+  // The removal waits for the lock that running statements of the shop share.
+  const removal = remove(boss.token, admin.memberId)
+  await fixture.database.untilWaiting(1)
+  const tries = [
+    invite(admin.token, 'admin'),
+    setRole(admin.token, other.memberId, 'admin'),
+    remove(admin.token, other.memberId),
+  ]
+  await fixture.database.untilWaiting(4)
+  await holder.query('COMMIT')
+  holder.release()
+  expect(await removal).toMatchObject({ status: 200 })
+  expect((await Promise.all(tries)).map(({ status }) => status)).toEqual([401, 401, 401])
+  expect((await teamOf(shop)).map(({ role, status }) => `${role} ${status}`)).toEqual([
+    'owner active',
+    'owner active',
+    'admin removed',
+    'viewer active',
+  ])
 })
