@@ -1,25 +1,10 @@
 import type { SecurityAlertData } from './alerts.ts'
 
-const payment = [
-  'transaction_id',
-  'reference',
-  'amount',
-  'currency',
-  'payment_method',
-  'customer_phone',
-  'late',
-]
+const money = ['reference', 'amount', 'currency', 'payment_method']
+const payment = ['transaction_id', ...money, 'customer_phone', 'late']
 const failedPayment = [...payment, 'failure_reason']
-const deposit = [
-  'transaction_id',
-  'reference',
-  'amount',
-  'currency',
-  'payment_method',
-  'customer_phone',
-  'refund_of',
-]
-const approved = ['payout_id', 'reference', 'amount', 'currency', 'payment_method', 'destination_phone']
+const deposit = ['transaction_id', ...money, 'customer_phone', 'refund_of']
+const approved = ['payout_id', ...money, 'destination_phone']
 const payout = [...approved, 'failure_reason']
 const withheld = [...deposit, 'payout_id', 'destination_phone', 'batch_id', 'recipient_id', 'name', 'account']
 const batch = [

@@ -7,7 +7,7 @@ LANGUAGE sql STABLE AS $$
   WITH subject AS (
     SELECT 'transaction:' || t.id AS origin, t.merchant_id, t.payment_method, t.amount, t.settled_amount,
       false AS scheduled, CASE t.status WHEN 'success' THEN 'completed' ELSE t.status::text END AS status,
-      t.status = 'reversed' AS back, x.state AS difference, x.requested_amount - x.confirmed_amount AS rest
+      t.status = 'reversed' AS back, x.state AS difference, x.requested_amount - x.confirmed_amount AS unconfirmed
     FROM transaction t LEFT JOIN settlement_exception x ON x.merchant_id = t.merchant_id
       AND x.transaction_id = t.id
     WHERE t.transaction_type = 'deposit' AND t.id = ANY (ids)
@@ -58,9 +58,9 @@ LANGUAGE sql STABLE AS $$
         OR m.posted IS DISTINCT FROM CASE WHEN d.paid THEN d.settled_amount END
         OR coalesce(m.released, 0) <> CASE WHEN d.paid AND d.difference IS NULL
           THEN d.amount - d.settled_amount ELSE 0 END
-        OR d.difference IS NOT NULL AND (d.paid AND d.rest = d.amount - d.settled_amount) IS NOT TRUE
-        OR (m.withheld, m.credited, m.posted_later) IS DISTINCT FROM (d.rest,
-          CASE d.difference WHEN 'credited' THEN d.rest END, CASE d.difference WHEN 'paid' THEN d.rest END)
+        OR d.difference IS NOT NULL AND (d.paid AND d.unconfirmed = d.amount - d.settled_amount) IS NOT TRUE
+        OR (m.withheld, m.credited, m.posted_later) IS DISTINCT FROM (d.unconfirmed,
+          CASE d.difference WHEN 'credited' THEN d.unconfirmed END, CASE d.difference WHEN 'paid' THEN d.unconfirmed END)
         OR d.difference = 'returned'
         OR m.voided IS DISTINCT FROM CASE WHEN d.given_up THEN d.amount END
         OR m.reversed IS DISTINCT FROM CASE WHEN d.back THEN d.settled_amount + coalesce(m.posted_later, 0) END

@@ -21,7 +21,7 @@ LANGUAGE sql STABLE AS $$
     FROM ledger_entry m WHERE m.origin LIKE 'recipient:%' AND m.origin = ANY (origins) GROUP BY m.origin
   ), due AS (
     SELECT 'recipient:' || r.id AS origin, r.*, x.state AS difference,
-      x.requested_amount - x.confirmed_amount AS rest
+      x.requested_amount - x.confirmed_amount AS unconfirmed
     FROM batch_recipient r LEFT JOIN settlement_exception x ON x.merchant_id = r.merchant_id
       AND x.recipient_id = r.id
     WHERE r.batch_id = ANY (ids)
@@ -38,10 +38,10 @@ LANGUAGE sql STABLE AS $$
           CASE WHEN d.difference IS NULL THEN coalesce(d.amount - d.settled_amount, 0) ELSE 0 END,
           CASE d.status WHEN 'failed' THEN d.amount END, CASE WHEN d.reversed_at IS NOT NULL
             THEN d.settled_amount + coalesce(m.posted_later, 0) END, 0)
-      OR (m.withheld, m.credited, m.posted_later) IS DISTINCT FROM (d.rest,
-        CASE d.difference WHEN 'credited' THEN d.rest END, CASE d.difference WHEN 'paid' THEN d.rest END)
+      OR (m.withheld, m.credited, m.posted_later) IS DISTINCT FROM (d.unconfirmed,
+        CASE d.difference WHEN 'credited' THEN d.unconfirmed END, CASE d.difference WHEN 'paid' THEN d.unconfirmed END)
       OR d.difference IS NOT NULL AND (d.difference <> 'returned' AND d.status = 'success'
-        AND d.rest = d.amount - d.settled_amount) IS NOT TRUE
+        AND d.unconfirmed = d.amount - d.settled_amount) IS NOT TRUE
       OR d.status = 'success' AND (m.account, m.account_too)
         IS DISTINCT FROM (clearing_account(d.payment_method), clearing_account(d.payment_method))
     ELSE m.origin IS NOT NULL END

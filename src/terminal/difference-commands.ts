@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
-import { decideDifference, type Ruling, type Verdict } from '../resources/differences/decide.ts'
-import { type Difference, listDifferences } from '../resources/differences/list.ts'
+import { decideDifference, type Ruling } from '../resources/differences/decide.ts'
+import { type Difference, listDifferences, type Verdict } from '../resources/differences/list.ts'
 import { formatXof } from '../shared/money.ts'
 import type { AdminServices } from './administration-context.ts'
 
@@ -16,7 +16,7 @@ interface Done {
   words: string
 }
 
-/** The commands about amounts that operators confirm and that were not asked: two people decide about them. */
+/** The commands about amounts that operators confirm and that were not asked. Two people decide. */
 export const differenceCommands = {
   'difference list': showDifferences,
   'difference credit': (services: AdminServices, flags: Flags) => decide(services, 'credited', flags),

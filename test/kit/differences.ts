@@ -1,5 +1,6 @@
 import type pg from 'pg'
-import { decideDifference, type Ruling, type Verdict } from '../../src/resources/differences/decide.ts'
+import { decideDifference, type Ruling } from '../../src/resources/differences/decide.ts'
+import type { Verdict } from '../../src/resources/differences/list.ts'
 
 /** The columns of `settlement_exception` that name a payment. */
 export type DifferenceColumn = 'transaction_id' | 'payout_id' | 'recipient_id'

@@ -219,7 +219,7 @@ export const corruptionsOfBatches: readonly Corruption[] = [
     ({ less }) => [unmoved(`recipient:${less}`, 'withhold')],
   ],
   [
-    'a withheld rest about which nobody decides',
+    'a withheld rest without an exception that people decide',
     'batches_end_once',
     ({ less }) => [`DELETE FROM settlement_exception WHERE recipient_id = ${less}`],
   ],

@@ -106,7 +106,7 @@ export const corruptionsOut: readonly Corruption[] = [
     ({ less }) => [unmoved(`transaction:${less}`, 'withhold')],
   ],
   [
-    'a withheld rest about which nobody decides',
+    'a withheld rest without an exception that people decide',
     'disbursements_end_once',
     ({ less }) => [`DELETE FROM settlement_exception WHERE transaction_id = ${less}`],
   ],

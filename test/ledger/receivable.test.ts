@@ -100,7 +100,7 @@ test('a payout that has not begun waits until the debt is paid, and enqueues no 
   expect(await beginPayouts(pool)).toMatchObject([{ outcome: 'begun', payoutId: payout }])
 })
 
-test('money that comes free pays the debt too: cancelled, refused, withheld and credited, taken back again', async () => {
+test('money that comes free pays the debt too: cancelled, refused, credited, taken back again', async () => {
   const cancelled = await debtor()
   await cancelPayout(pool, cancelled.merchant, cancelled.payout)
   expect(await holdingsOf(cancelled.merchant)).toEqual([0n, 0n, 0n])

@@ -3,7 +3,6 @@ import { expect } from 'vitest'
 import { recordCallback } from '../../src/requests/record-callback.ts'
 import { resolveJob } from '../../src/requests/check-slots.ts'
 import { serviceJobs } from '../../src/resources/jobs.ts'
-import { decideDifference } from '../../src/resources/differences/decide.ts'
 import { cancelPayout } from '../../src/resources/payouts/cancel.ts'
 import { createPayout } from '../../src/resources/payouts/create.ts'
 import { sendDuePayouts } from '../../src/resources/payouts/send.ts'
@@ -20,6 +19,7 @@ import {
   paymentOf,
   type RealOut,
 } from './acts-out.ts'
+import { rule } from './decisions-out.ts'
 import type { ModelPayment } from './model.ts'
 import type { ModelOut, MoneyModel } from './model-out.ts'
 import { find, forgetPauses, type ModelItem, readItems } from './payment-states.ts'
@@ -194,26 +194,6 @@ function cancelCommand(at: number): OutCommand {
       return { status: 'cancelled' }
     })
     expect(answer).toBe(model.cancel(out) ? 'cancelled' : 'STATE_CONFLICT')
-  })
-}
-
-/** Two people decide about the rest of a payment out that the operator did not state. */
-function rule(at: number, verdict: 'credited' | 'paid'): OutCommand {
-  return command(`${verdict}(${at})`, async (model, real) => {
-    const all = model.outs.filter(({ stated, amount: asked }) => stated < asked)
-    const out = all[at % Math.max(1, all.length)]
-    if (!out) return
-    const { rows } = await real.environment.db.owner.query<{ id: number }>(
-      `SELECT id FROM settlement_exception WHERE ${out.kind === 'payout' ? 'payout' : 'transaction'}_id = $1`,
-      [await idOf(real, out)],
-    )
-    const raw = { id: String(rows[0]?.id), reason: 'seen' }
-    const answer = await call(real, out.merchantIndex, 'normal', async ({ database }) => {
-      await decideDifference({ database }, verdict, { ...raw, by: 'Moussa' })
-      const { state } = await decideDifference({ database }, verdict, { ...raw, by: 'Awa' })
-      return { status: state }
-    })
-    expect(answer).toBe(model.rule(out, verdict) ? verdict : 'STATE_CONFLICT')
   })
 }
 

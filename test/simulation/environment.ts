@@ -22,8 +22,8 @@ import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 /** The fate of a call to the operator. The service cannot tell `lost` from `vanished`. */
 export const treatments = ['normal', 'instant', 'refused', 'lost', 'vanished', 'unsent'] as const
 /**
- * `floatless`: our float at the operator is empty, and it rejects a disbursement before executing it. `short`:
- * the operator will state that it paid out 1 franc.
+ * `floatless`: our float at the operator is empty, and it rejects a disbursement before executing it.
+ * `short`: the operator will state that it paid out 1 franc.
  */
 export type Treatment = (typeof treatments)[number] | 'floatless' | 'short'
 

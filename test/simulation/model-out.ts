@@ -9,7 +9,7 @@ export interface ModelOut {
   amount: bigint
   /** The amount that the operator stated to have paid. */
   stated: bigint
-  /** What two people decided about the rest that the operator did not state; null: it is withheld. */
+  /** The decision of two people about the rest that the operator did not state; null before. */
   ruling: 'credited' | 'paid' | null
   status: 'pending' | 'processing' | 'success' | 'completed' | 'failed' | 'cancelled' | 'reversed'
   events: string[]
@@ -73,7 +73,7 @@ export class MoneyModel extends PaymentsModel {
     return ruling === 'credited' ? stated : amount
   }
 
-  /** Two people decide about the rest of a payment out. @returns whether there is one that they may so decide */
+  /** Decides about the rest of a payment out, as two people. @returns whether they may decide so */
   rule(out: ModelOut, ruling: 'credited' | 'paid'): boolean {
     const isWithheld = out.stated < out.amount && (this.isPaid(out) || out.isBack) && out.ruling === null
     if (!isWithheld || (ruling === 'paid' && out.isBack)) return false

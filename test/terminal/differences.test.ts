@@ -17,7 +17,7 @@ afterAll(async () => {
   await db.drop()
 })
 
-test('a difference is listed, proposed, decided once by another person, and then no longer listed', async () => {
+test('a difference is listed, proposed, and decided once by another person', async () => {
   const { pool } = db.database
   const merchant = await fundedMerchant(pool, 1_000n)
   const { merchantId } = merchant

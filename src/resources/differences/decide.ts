@@ -8,13 +8,7 @@ import { reasonLengthMax } from '../../ledger/payments-out.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, text, wholeNumber } from '../../shared/input.ts'
 import type { Xof } from '../../shared/money.ts'
-import { seesAll } from './list.ts'
-
-/**
- * The decision on a difference. `credited`: the merchant gets it. `returned`: an excess was given back to the
- * payer. `paid`: the operator did pay what it had not confirmed of a payment out.
- */
-export type Verdict = 'credited' | 'returned' | 'paid'
+import { seesAll, type Verdict } from './list.ts'
 
 const decisionInput = z.object({
   id: wholeNumber(1, 2_147_483_647),
@@ -34,9 +28,9 @@ export interface Ruling {
 
 /**
  * Decides who gets a difference. The decision of one person is a proposal; the money moves, once, when
- * another person decides the same. It leaves `unallocated` for `available` (`credited`), or for the operator's
- * clearing account (`returned`, `paid`). State, ledger entry, event and the merchant's audit entry are written
- * in one commit.
+ * another person decides the same. It leaves `unallocated` for `available` (`credited`), or for the clearing
+ * account of the operator (`returned`, `paid`). State, ledger entry, event and audit entry are written in one
+ * commit.
  * @param raw.by the person who decides, 1 to 200 characters; `raw.reason` says why, 1 to 1,000 characters
  * @throws DomainError INVALID_INPUT, NOT_FOUND, STATE_CONFLICT where it was decided before, or where the
  *   verdict does not fit the difference

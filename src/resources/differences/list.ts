@@ -2,10 +2,15 @@ import type { Services } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import type { Provider } from '../../shared/providers.ts'
 import type { Xof } from '../../shared/money.ts'
-import type { Verdict } from './decide.ts'
 
 /** The reason to read without row-level security. */
 export const seesAll = 'an administrator sees all merchants'
+
+/**
+ * The decision on a difference. `credited`: the merchant gets it. `returned`: an excess was given back to the
+ * payer. `paid`: the operator did pay what it had not confirmed of a payment out.
+ */
+export type Verdict = 'credited' | 'returned' | 'paid'
 
 /**
  * A difference: the operator confirmed another amount than was asked, more of a collection (an excess), or

@@ -11,8 +11,8 @@ export const withheldWords =
 const columns = { deposit: 'transaction_id', payout: 'payout_id', recipient: 'recipient_id' } as const
 
 /**
- * Returns the withheld amount of a payment out, in whole XOF; null if none waits for a decision. One statement
- * reads the amounts for a whole query level.
+ * Returns the withheld amount of a payment out, in whole XOF; null if none waits for a decision. One
+ * statement reads the amounts for a whole query level.
  */
 export function withheldAmount(ctx: Context, kind: keyof typeof columns, id: bigint): Promise<Xof | null> {
   return loader<bigint, Xof | null>(ctx, `withheld ${kind}`, (ids) => readWithheld(ctx, kind, ids)).load(id)

@@ -18,7 +18,7 @@ export interface PaymentStatus {
   isPartial: boolean
 }
 
-/** What is recorded of a payment. */
+/** The state of a payment in our records. */
 interface Recorded {
   status: TransactionStatus
   isPartial: boolean

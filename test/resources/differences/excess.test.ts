@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { readBalance } from '../../../src/ledger/balance.ts'
 import { readStatement } from '../../../src/ledger/statement.ts'
-import { decideDifference, type Verdict } from '../../../src/resources/differences/decide.ts'
-import { listDifferences } from '../../../src/resources/differences/list.ts'
+import { decideDifference } from '../../../src/resources/differences/decide.ts'
+import { listDifferences, type Verdict } from '../../../src/resources/differences/list.ts'
 import type { SignedInMerchant } from '../../kit/merchants.ts'
 import { useTestDatabase } from '../../kit/database.ts'
 import { corrupt } from '../../kit/corrupt.ts'
@@ -50,7 +50,7 @@ const exceptionOf = async (id: bigint) => {
   return rows[0]
 }
 
-/** What one person decides. */
+/** Decides an excess as one person. */
 const decideAs = async (by: string, id: bigint, verdict: Verdict) =>
   decideDifference({ database: db.database }, verdict, {
     id: String((await exceptionOf(id))?.id),
@@ -129,7 +129,7 @@ describe('two people decide', () => {
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])
   })
 
-  test('alone: nothing moves, however often and in whatever letters the same person decides', async () => {
+  test('alone: the excess stays, however often one person decides', async () => {
     const { merchant, id } = await paid(7_000n)
     for (const by of ['Awa', 'Awa', 'AWA'])
       expect(await decideAs(by, id, 'credited')).toMatchObject({ state: 'proposed', amount: 2_000n })
