@@ -59,7 +59,9 @@ export function createCheckoutInitiation(
     const failure = failed('collect', request, result)
     if (failure) return failure
     const [record, digest] = answered(result, (json) => readSession(json, settings.launchUrlField))
-    return record ? ofSession(record, handle, digest, 'sync', false) : unknown(handle, 'unreadable')
+    if (!record) return unknown(handle, 'unreadable')
+    if (!questions.isOwn(handle, record)) return unknown(handle, 'other_payment')
+    return ofSession(record, handle, digest, 'sync', false)
   }
 
   async function earlier(handle: OperatorHandle, ctx: CallContext): Promise<InitiateOutcome | null> {
@@ -112,6 +114,8 @@ export function createCheckoutInitiation(
     if (failure) return failure
     const [record, digest] = answered(result, readPayout)
     if (!record) return unknown(request.handle, 'unreadable')
+    const asked = { ...request.handle, payee: request.payee }
+    if (!questions.isOwn(asked, record)) return unknown(request.handle, 'other_payment')
     const handle = { ...request.handle, serverCorrelationId: record.id }
     if (record.stands === 'paid') return settled(record, 'disburse', handle, digest, 'sync')
     if (record.stands === 'failed') {

@@ -8,9 +8,18 @@ import {
   readFound,
   readPayout,
   readSession,
+  statedByCheckout,
 } from './checkout-session-wire.ts'
 import { type HttpResult, unreachable } from './http-client.ts'
-import type { CallContext, OperationKind, OperatorHandle, QueryOutcome, Unreachable } from './operator.ts'
+import type {
+  AskedOperation,
+  CallContext,
+  OperationKind,
+  OperatorHandle,
+  QueryOutcome,
+  Unreachable,
+} from './operator.ts'
+import { alarmOtherPayment, isSamePayment } from './same-payment.ts'
 import { alarmUnreadable, type WireRecord, wireRecord } from './wire-record.ts'
 
 export type Resource = 'session' | 'payout'
@@ -61,27 +70,55 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
     get(resource, `${paths[resource].one}/${encodeURIComponent(id)}`, handle, ctx, false)
 
   /** Reads every record with our reference. */
-  const search = (resource: Resource, handle: OperatorHandle, ctx: CallContext) =>
-    get(
-      resource,
-      `${paths[resource].search}?client_reference=${encodeURIComponent(handle.clientRef)}`,
-      handle,
-      ctx,
-      true,
-    )
+  async function search(
+    resource: Resource,
+    asked: AskedOperation,
+    ctx: CallContext,
+  ): Promise<FoundSession | Unreachable> {
+    const path = `${paths[resource].search}?client_reference=${encodeURIComponent(asked.clientRef)}`
+    return ownOf(asked, await get(resource, path, asked, ctx, true))
+  }
 
-  async function query(kind: OperationKind, handle: OperatorHandle, ctx: CallContext): Promise<QueryOutcome> {
-    if (kind === 'reverse') return ofReversal(handle, ctx)
+  async function query(kind: OperationKind, asked: AskedOperation, ctx: CallContext): Promise<QueryOutcome> {
+    if (kind === 'reverse') return ofReversal(asked, ctx)
     const resource = kind === 'collect' ? 'session' : 'payout'
-    const id = kind === 'collect' ? handle.sessionId : handle.serverCorrelationId
-    if (id !== undefined) {
-      const named = await one(resource, id, handle, ctx)
-      const outcome = outcomeOf(named, kind, handle)
-      // This record failed or is absent, but another record with the same reference may be paid: search for
-      // all.
-      if (outcome.kind !== 'refused' && outcome.kind !== 'absent') return outcome
-    }
-    return outcomeOf(await search(resource, handle, ctx), kind, handle)
+    const id = kind === 'collect' ? asked.sessionId : asked.serverCorrelationId
+    const named = id === undefined ? null : ownOf(asked, await one(resource, id, asked, ctx))
+    const outcome = named && outcomeOf(named, kind, asked)
+    const isOther = outcome?.kind === 'unreachable' && outcome.cause === 'other_payment'
+    // This record failed, is absent, or is another payment's, but another record with the same reference may
+    // be paid: search for all.
+    if (outcome && !isOther && outcome.kind !== 'refused' && outcome.kind !== 'absent') return outcome
+    const searched = outcomeOf(await search(resource, asked, ctx), kind, asked)
+    return isOther && searched.kind === 'absent' ? outcome : searched
+  }
+
+  /** True for a record about the payment that was asked about; otherwise it raises an alarm. */
+  function isOwn(asked: AskedOperation, record: CheckoutRecord): boolean {
+    const stated = statedByCheckout(record)
+    if (isSamePayment(asked, stated)) return true
+    alarmOtherPayment(log, settings.provider, asked, stated)
+    return false
+  }
+
+  /**
+   * Leaves out the records of other payments. If there were any, the answer is not only about our reference:
+   * then a record counts only if it states our reference, and no record proves no absence. A payout of ours
+   * to another number is for a person to examine, so that no other record of its reference counts either.
+   */
+  function ownOf(asked: AskedOperation, result: FoundSession | Unreachable): FoundSession | Unreachable {
+    if (result.kind === 'unreachable') return result
+    const { payee: _payee, ...reference } = asked
+    const isStranger = (record: CheckoutRecord) => !isSamePayment(reference, statedByCheckout(record))
+    const stranger = result.records.find(isStranger)
+    if (stranger) isOwn(reference, stranger)
+    const records = result.records.filter(
+      (record) => !isStranger(record) && (!stranger || statedByCheckout(record).clientRef !== undefined),
+    )
+    const isEmptied = stranger !== undefined && records.length === 0
+    if (isEmptied || records.some((record) => !isOwn(asked, record)))
+      return { kind: 'unreachable', cause: 'other_payment' }
+    return { ...result, records }
   }
 
   /**
@@ -114,6 +151,13 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
     const target = targetOf(handle)
     if (!target) return { kind: 'absent', asOf: clock.now() }
     const result = await one(target.resource, target.id, handle, ctx)
+    const [record] = result.kind === 'found' ? result.records : []
+    if (record && record.id !== target.id) {
+      // The record states the reference of the reversed payment, and the handle has that of the reversal.
+      const asked = { ...handle, requestId: target.id }
+      alarmOtherPayment(log, settings.provider, asked, { requestId: record.id })
+      return { kind: 'unreachable', cause: 'other_payment' }
+    }
     const outcome = outcomeOf(result, 'reverse', handle)
     if (outcome.kind === 'reversed') return { kind: 'settled', evidence: outcome.evidence }
     return outcome.kind === 'unreachable' ? outcome : { kind: 'absent', asOf: clock.now() }
@@ -136,7 +180,7 @@ export function createCheckoutQuery(settings: CheckoutSettings, wire: CheckoutWi
     return { kind: 'absent' }
   }
 
-  return { query, search, locate }
+  return { query, search, locate, isOwn }
 }
 
 const order = ['paid', 'reversed', 'open', 'unclear', 'failed'] as const

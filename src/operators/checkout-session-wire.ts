@@ -4,6 +4,7 @@ import { createHttpClient, type HttpResult } from './http-client.ts'
 import type { CallContext, Evidence, OperationKind, QueryOutcome, Refusal } from './operator.ts'
 import { currency } from '../shared/money.ts'
 import { checkoutRefusal, readCheckoutError } from './checkout-session-errors.ts'
+import type { StatedPayment } from './same-payment.ts'
 import { keptFee, movedAmount, type WireRecord } from './wire-record.ts'
 
 export interface CheckoutCall {
@@ -120,6 +121,11 @@ export function readPayout(record: WireRecord | undefined): CheckoutRecord | und
     launchUrl: undefined,
     record,
   }
+}
+
+/** Returns the names of the payment that a session or payout states. */
+export function statedByCheckout({ record }: CheckoutRecord): StatedPayment {
+  return { clientRef: record.text('client_reference'), payee: record.text('mobile') }
 }
 
 /** Reads the answer of a search; undefined if it has no list of results. Unreadable entries are left out. */

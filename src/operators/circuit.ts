@@ -31,6 +31,7 @@ const answeredCauses = new Set<NotSentCause | UnknownCause>([
   'resend_refused',
   'float_empty',
   'unreadable_amount',
+  'other_payment',
 ])
 
 const unknownCauses = new Set<NotSentCause | UnknownCause>([

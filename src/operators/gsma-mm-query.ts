@@ -8,9 +8,18 @@ import {
   type GsmaWire,
   readEvidence,
   readGsmaRecord,
+  statedByGsma,
 } from './gsma-mm-wire.ts'
 import { type HttpAnswer, type HttpResult, unreachable } from './http-client.ts'
-import type { CallContext, OperationKind, OperatorHandle, QueryOutcome } from './operator.ts'
+import type {
+  AskedOperation,
+  CallContext,
+  OperationKind,
+  OperatorHandle,
+  QueryOutcome,
+  Unreachable,
+} from './operator.ts'
+import { alarmOtherPayment, isSamePayment, type StatedPayment } from './same-payment.ts'
 import { alarmUnreadable, wireRecord } from './wire-record.ts'
 
 /**
@@ -21,8 +30,10 @@ const stepsMax = 4
 
 interface Question {
   kind: OperationKind
-  handle: OperatorHandle
+  handle: AskedOperation
   ctx: CallContext
+  /** The operator's id of the request, if the question names it. */
+  requestId?: string | undefined
 }
 
 /** Makes the functions that ask an operator of the standard about an operation. */
@@ -36,25 +47,27 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
   /**
    * Asks up to three questions, by different ids: the operator's id of the request (only if the operator is
    * polled and accepts more polls), our own id, and the transaction's. Each further question is asked only if
-   * the operator has no record for the one before.
+   * the operator has no record for the one before, or answered it with the record of another payment.
    */
-  async function query(kind: OperationKind, handle: OperatorHandle, ctx: CallContext): Promise<QueryOutcome> {
-    const question: Question = { kind, handle, ctx }
-    const paths = [
-      // The operator counts these polls (`pollLimit`), but not the questions below.
-      settings.flow === 'polling' &&
-        handle.pollsLeft !== 0 &&
-        handle.serverCorrelationId &&
-        `/requeststates/${name(handle.serverCorrelationId)}`,
-      `/responses/${name(handle.correlationId)}`,
-      handle.operatorRef && `/transactions/${name(handle.operatorRef)}`,
+  async function query(kind: OperationKind, handle: AskedOperation, ctx: CallContext): Promise<QueryOutcome> {
+    // The operator counts these polls (`pollLimit`), but not the questions below.
+    const mayPoll = settings.flow === 'polling' && handle.pollsLeft !== 0
+    const requestId = mayPoll ? handle.serverCorrelationId : undefined
+    const questions: [path: string | undefined, Question][] = [
+      [requestId && `/requeststates/${name(requestId)}`, { kind, handle, ctx, requestId }],
+      [`/responses/${name(handle.correlationId)}`, { kind, handle, ctx }],
+      [handle.operatorRef && `/transactions/${name(handle.operatorRef)}`, { kind, handle, ctx }],
     ]
-    for (const path of paths) {
+    let other: QueryOutcome | null = null
+    for (const [path, question] of questions) {
       if (!path) continue
       const result = await get(question, path)
-      if (!isNoRecord(result)) return read(question, result, stepsMax)
+      if (isNoRecord(result)) continue
+      const outcome = await read(question, result, stepsMax)
+      if (outcome.kind !== 'unreachable' || outcome.cause !== 'other_payment') return outcome
+      other = outcome
     }
-    return { kind: 'absent', asOf: clock.now() }
+    return other ?? { kind: 'absent', asOf: clock.now() }
   }
 
   async function read(question: Question, result: HttpResult, steps: number): Promise<QueryOutcome> {
@@ -62,6 +75,8 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
     if (trouble) return trouble
     const answer = result as HttpAnswer
     const body = answer.status === 200 ? wireRecord(answer.json) : undefined
+    const other = body && ofOther(question, statedByGsma(body))
+    if (other) return other
     const link = body?.text('link')
     if (link !== undefined) return follow(question, link, steps)
     const record = readGsmaRecord(body, settings.statusMap)
@@ -69,6 +84,14 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
     if (record.is === 'error') return ofError(question, record.error, answer.digest, steps < stepsMax)
     if (record.is === 'transaction') return ofTransaction(question, record, answer.digest)
     return ofState(question, record, answer.digest, steps)
+  }
+
+  /** Returns the outcome of a record about another payment, with an alarm; null for a record about ours. */
+  function ofOther({ handle, requestId }: Question, stated: StatedPayment): Unreachable | null {
+    const asked = { ...handle, requestId }
+    if (isSamePayment(asked, stated)) return null
+    alarmOtherPayment(log, settings.provider, asked, stated)
+    return { kind: 'unreachable', cause: 'other_payment' }
   }
 
   async function follow(question: Question, link: string, steps: number): Promise<QueryOutcome> {
@@ -100,6 +123,8 @@ export function createGsmaQuery(settings: GsmaSettings, wire: GsmaWire, clock: C
     digest: string,
     steps: number,
   ): Promise<QueryOutcome> {
+    const other = ofOther(question, { requestId: state.serverCorrelationId })
+    if (other) return other
     if (state.status === 'failed')
       return { kind: 'refused', refusal: gsmaRefusal(state.error, question.kind, digest) }
     if (state.status === 'completed') {

@@ -6,6 +6,7 @@ import { type GsmaError, readGsmaError } from './gsma-mm-errors.ts'
 import { spareMs } from './call-limits.ts'
 import { createHttpClient, type HttpResult, sha256 } from './http-client.ts'
 import type { CallContext, Evidence, OperationKind } from './operator.ts'
+import type { StatedPayment } from './same-payment.ts'
 import { keptFee, movedAmount, wireRecord, type WireRecord } from './wire-record.ts'
 import { currency } from '../shared/money.ts'
 
@@ -182,6 +183,14 @@ export function readEvidence(
     counterparty: partyPhone(record, kind === 'collect' ? 'debitParty' : 'creditParty'),
     source,
     digest,
+  }
+}
+
+/** Returns the names of the payment that a record states. */
+export function statedByGsma(record: WireRecord): StatedPayment {
+  return {
+    clientRef: record.text('requestingOrganisationTransactionReference'),
+    payee: partyPhone(record, 'creditParty'),
   }
 }
 

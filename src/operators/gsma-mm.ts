@@ -12,6 +12,7 @@ import {
   type GsmaWire,
   readEvidence,
   readGsmaRecord,
+  statedByGsma,
 } from './gsma-mm-wire.ts'
 import type {
   AcceptedOutcome,
@@ -23,7 +24,8 @@ import type {
   OperatorHandle,
   Unknown,
 } from './operator.ts'
-import { alarmUnreadable, wireRecord } from './wire-record.ts'
+import { alarmOtherPayment, isSamePayment } from './same-payment.ts'
+import { alarmUnreadable, type WireRecord, wireRecord } from './wire-record.ts'
 import type { Clock } from '../shared/clock.ts'
 import type { Log } from '../telemetry/log.ts'
 import { type GsmaError, gsmaRefusal } from './gsma-mm-errors.ts'
@@ -138,6 +140,8 @@ interface Initiation {
   kind: OperationKind
   handle: OperatorHandle
   attempt: number
+  /** The payee of a disbursement. */
+  payee: string | undefined
   ctx: CallContext
 }
 
@@ -152,11 +156,13 @@ export function createGsmaInitiation(
   return async function initiate(
     kind: OperationKind,
     path: string,
-    request: { handle: OperatorHandle; attempt: number; callbackUrl: string },
+    request: { handle: OperatorHandle; attempt: number; callbackUrl: string; payee?: string },
     body: unknown,
     ctx: CallContext,
   ): Promise<InitiateOutcome> {
     const { handle, attempt, callbackUrl } = request
+    // Another person may pay a collection.
+    const payee = kind === 'disburse' ? request.payee : undefined
     const result = await wire.call(
       {
         operation: kind,
@@ -170,13 +176,15 @@ export function createGsmaInitiation(
     )
     if (result.kind === 'not_sent') return result
     if (result.kind === 'lost') return unknown(handle, result.cause)
-    return read({ kind, handle, attempt, ctx }, result)
+    return read({ kind, handle, attempt, payee, ctx }, result)
   }
 
   async function read(call: Initiation, answer: HttpAnswer): Promise<InitiateOutcome> {
     const { handle } = call
     if (answer.status >= 500) return unknown(handle, 'http_5xx')
-    const record = readGsmaRecord(wireRecord(answer.json), settings.statusMap)
+    const body = wireRecord(answer.json)
+    if (body && isOther(call, body)) return unknown(handle, 'other_payment')
+    const record = readGsmaRecord(body, settings.statusMap)
     const error = record?.is === 'error' ? record.error : undefined
     if (answer.status === 429 || error?.key === 'ratelimiterror') {
       return { kind: 'not_sent', cause: 'rate_limited', retryAfterMs: retryAfterOf(answer) }
@@ -187,6 +195,14 @@ export function createGsmaInitiation(
     if (record.is === 'transaction') return ofTransaction(call, record, answer.digest, 'sync')
     if (record.is === 'request state') return ofState(call, record, answer.digest)
     return unknown(handle, 'unmapped')
+  }
+
+  /** True, with an alarm, for the record of another payment. */
+  function isOther({ handle, payee }: Initiation, body: WireRecord): boolean {
+    const [asked, stated] = [{ ...handle, payee }, statedByGsma(body)]
+    if (isSamePayment(asked, stated)) return false
+    alarmOtherPayment(log, settings.provider, asked, stated)
+    return true
   }
 
   function ofError(call: Initiation, answer: HttpAnswer, error: GsmaError): InitiateOutcome {
@@ -240,7 +256,7 @@ export function createGsmaInitiation(
       pollLimit: state.pollLimit,
       notify: state.notify,
     })
-    if (state.status === 'completed') return (await settledNow({ ...call, handle })) ?? taken
+    if (state.status === 'completed') return (await settledNow(call, handle)) ?? taken
     if (state.status !== 'pending') warnUnmapped(state.status)
     return taken
   }
@@ -248,9 +264,10 @@ export function createGsmaInitiation(
   /**
    * Reads the transaction of an operation that the operator reports as completed. The transaction contains
    * the amount, so no poll is needed. Returns null if there is no transaction that confirms the payment.
+   * @param handle names the transaction; it is not kept if the transaction is another payment
    */
-  async function settledNow(call: Initiation): Promise<InitiateOutcome | null> {
-    const { handle, ctx } = call
+  async function settledNow(call: Initiation, handle: OperatorHandle): Promise<InitiateOutcome | null> {
+    const { ctx } = call
     if (handle.operatorRef === undefined) return null
     const path = `/transactions/${encodeURIComponent(handle.operatorRef)}`
     const result = await wire.call(
@@ -258,9 +275,11 @@ export function createGsmaInitiation(
       ctx,
     )
     if (result.kind !== 'answered' || result.status !== 200) return null
-    const record = readGsmaRecord(wireRecord(result.json), settings.statusMap)
+    const body = wireRecord(result.json)
+    if (body && isOther(call, body)) return unknown(call.handle, 'other_payment')
+    const record = readGsmaRecord(body, settings.statusMap)
     if (record?.is !== 'transaction' || record.meaning !== 'settled') return null
-    return ofTransaction(call, record, result.digest, 'query')
+    return ofTransaction({ ...call, handle }, record, result.digest, 'query')
   }
 
   function accepted(

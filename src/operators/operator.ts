@@ -35,6 +35,8 @@ export type UnknownCause =
   | 'unmapped'
   /** A well-formed record with an unreadable amount or currency: see `movedAmount`. */
   | 'unreadable_amount'
+  /** A well-formed record of another payment: see `isSamePayment`. */
+  | 'other_payment'
   /** A well-formed refusal, which says nothing about the earlier sends. */
   | 'resend_refused'
 
@@ -52,6 +54,12 @@ export interface OperatorHandle {
   sessionId?: string | undefined
   /** The number of polls that the operator still accepts; absent if it does not count them. */
   pollsLeft?: number | undefined
+}
+
+/** The operation that a question is about. */
+export interface AskedOperation extends OperatorHandle {
+  /** The payee's E.164 number, only for a disbursement: the caller knows it, and no handle stores it. */
+  payee?: string | undefined
 }
 
 /** The operator's proof that money moved. `amount` is the operator's value, never ours. */
@@ -297,7 +305,7 @@ export interface DriverCapabilities {
 }
 
 /**
- * The contract of a driver. Seven rules, each certified by `npm run drivers:check` (`test/conformance`):
+ * The contract of a driver. Eight rules, each certified by `npm run drivers:check` (`test/conformance`):
  * 1. No method throws for an error of business or network; a throw is a bug.
  * 2. No method repeats a money call by itself, except once with a fresh token after a refusal that names the
  *    old one.
@@ -307,6 +315,9 @@ export interface DriverCapabilities {
  * 5. The amount of a settlement is the amount that the operator reports.
  * 6. No address outside the configured origin is ever followed.
  * 7. With less than 500 ms left nothing is sent.
+ * 8. A record that states another client reference, or another payee of a disbursement, is about another
+ *    payment: the outcome is `unknown` or `unreachable`, by `other_payment`. A search leaves out records
+ *    with another reference.
  */
 export interface OperatorDriver {
   readonly provider: Provider
@@ -317,7 +328,7 @@ export interface OperatorDriver {
   collect(request: CollectRequest, ctx: CallContext): Promise<InitiateOutcome>
   disburse(request: DisburseRequest, ctx: CallContext): Promise<InitiateOutcome>
   reverse(request: ReverseRequest, ctx: CallContext): Promise<InitiateOutcome>
-  query(kind: OperationKind, handle: OperatorHandle, ctx: CallContext): Promise<QueryOutcome>
+  query(kind: OperationKind, asked: AskedOperation, ctx: CallContext): Promise<QueryOutcome>
   /** Withdraws a collection that its payer has not confirmed yet. */
   cancel?: (handle: OperatorHandle, ctx: CallContext) => Promise<CancelOutcome>
   lookupParty?: (phone: string, ctx: CallContext) => Promise<PartyOutcome>

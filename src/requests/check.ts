@@ -21,14 +21,15 @@ export interface Checked {
  * again if it may, or ends it as failed.
  */
 export async function checkRequest(services: RequestServices, request: OpenRequest): Promise<Checked> {
-  const { kind, handle, state, subject } = request
+  const { kind, handle, phone, state, subject } = request
   const operator = operatorOf(services, request)
   const record = exchangeRecorder(services.sharedStatements, services.log, request)
   const deadline = deadlineIn(limits.operatorQueryDeadlineMs)
+  const asked = kind === 'disburse' ? { ...handle, payee: phone } : handle
   const outcome =
     state === 'unsent'
       ? null
-      : await operator.query(kind, handle, { deadline, priority: 'background', record })
+      : await operator.query(kind, asked, { deadline, priority: 'background', record })
   const decision = decideAsked(
     {
       request,

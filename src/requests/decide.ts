@@ -187,8 +187,9 @@ function decideUnreachable(
   const { request, random } = known
   const pause = log.length > 0 ? regularMs(known, 'absent') : nextUnknownCheckMs(request.checkCount, random)
   const action = record(null, { nextCheckMs: Math.max(retryAfterMs ?? 0, pause) })
-  // The operator answered, but with an amount that cannot be read: the payment stays open.
-  return decided(action, log, cause === 'unreadable_amount')
+  // The operator answered, but with an amount that cannot be read, or about another payment: the payment
+  // stays open.
+  return decided(action, log, cause === 'unreadable_amount' || cause === 'other_payment')
 }
 
 /**

@@ -32,8 +32,9 @@ describe('healthOf', () => {
     expect(healthOf({ kind: 'unknown', cause })).toBe('unhealthy')
     expect(healthOf({ kind: 'unreachable', cause })).toBe('unhealthy')
   })
-  test.each(['resend_refused', 'unreadable_amount'] as const)('unknown by %s is an answer', (cause) =>
-    expect(healthOf({ kind: 'unknown', cause })).toBe('healthy'),
+  test.each(['resend_refused', 'unreadable_amount', 'other_payment'] as const)(
+    'unknown by %s is an answer',
+    (cause) => expect(healthOf({ kind: 'unknown', cause })).toBe('healthy'),
   )
   test.each(['dns', 'connect', 'tls', 'token'] as const)('not sent by %s is sick', (cause) =>
     expect(healthOf({ kind: 'not_sent', cause })).toBe('unhealthy'),

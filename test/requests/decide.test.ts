@@ -369,6 +369,7 @@ test.each<[what: string, DecisionInput, QueryOutcome | null, done: string]>([
     'note nothing, in 60 s; unreached',
   ],
   ['unreadable', like('payout'), { ...unreachable, cause: 'unreadable_amount' }, 'note nothing, in 2 s'],
+  ['of another', like('payout'), { ...unreachable, cause: 'other_payment' }, 'note nothing, in 2 s'],
   [
     'not asked, withdrawn',
     like('recipient', withdrawn),
