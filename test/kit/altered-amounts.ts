@@ -4,15 +4,20 @@ import type { AddressInfo } from 'node:net'
 /** The amount in the altered answer; null leaves the true one. */
 export type Said = string | number | null
 
+/** Changes the JSON of an answer to a request for this path. */
+export type Alteration = (answer: unknown, path: string) => unknown
+
 /**
  * A proxy between the service and its operators that writes another amount into their answers about single
- * payments and into their statements. Everything else passes unchanged.
+ * payments and into their statements, or alters the answers as the test says. Everything else passes
+ * unchanged.
  */
 export interface AlteringProxy {
   url: string
   /** The operators' own address; until it is known every call is answered 503. */
   target: string
   says: Said
+  alter: Alteration | null
   close(): Promise<void>
 }
 
@@ -26,6 +31,7 @@ export async function startAlteringProxy(): Promise<AlteringProxy> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     target: '',
     says: null,
+    alter: null,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
@@ -50,7 +56,9 @@ function pass(proxy: AlteringProxy, request: IncomingMessage, response: ServerRe
     answer.on('data', (chunk: Buffer) => chunks.push(chunk))
     answer.on('end', () => {
       const isControl = request.url?.startsWith('/_sim/') === true
-      const body = isControl ? Buffer.concat(chunks) : altered(proxy, Buffer.concat(chunks))
+      const body = isControl
+        ? Buffer.concat(chunks)
+        : altered(proxy, Buffer.concat(chunks), request.url ?? '')
       const { 'content-length': _length, 'transfer-encoding': _coding, ...rest } = answer.headers
       response.writeHead(answer.statusCode ?? 502, { ...rest, 'content-length': body.length }).end(body)
     })
@@ -59,12 +67,13 @@ function pass(proxy: AlteringProxy, request: IncomingMessage, response: ServerRe
   request.pipe(onward)
 }
 
-/** Makes links lead through the proxy, and replaces amounts by those of `says`. */
-function altered({ target, url, says }: AlteringProxy, body: Buffer): Buffer {
+/** Makes links lead through the proxy, replaces amounts by those of `says`, and alters the answer. */
+function altered({ target, url, says, alter }: AlteringProxy, body: Buffer, path: string): Buffer {
   const text = body.toString().replaceAll(target, url)
-  if (says === null || !/^[[{]/.test(text)) return Buffer.from(text)
-  const said = JSON.stringify(JSON.parse(text), (name: string, value: unknown) =>
-    name === 'amount' || name === 'receive_amount' ? says : value,
+  if ((says === null && !alter) || !/^[[{]/.test(text)) return Buffer.from(text)
+  const answer: unknown = JSON.parse(text)
+  const said = JSON.stringify(alter ? alter(answer, path) : answer, (name: string, value: unknown) =>
+    says !== null && (name === 'amount' || name === 'receive_amount') ? says : value,
   )
   return Buffer.from(said)
 }
