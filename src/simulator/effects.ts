@@ -114,6 +114,10 @@ export const effects = {
   truncate: { stages: ['out'], ops },
   /** The answer has an undocumented state. */
   unmapped_status: { stages: ['out'], ops: [...payments, 'query'] },
+  /** The answer is about another payment: it has another client reference. */
+  other_reference: { stages: ['out'], ops: [...payments, 'query'] },
+  /** The answer says that another customer was paid. */
+  other_payee: { stages: ['out'], ops: ['disburse'] },
   /** The link to the outcome leads to a foreign address. */
   link_foreign_origin: {
     stages: ['out'],

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { checkoutFault } from './checkout-requests.ts'
 import type { EffectName } from './effects.ts'
 import { faultReply } from './gsma-shapes.ts'
@@ -14,6 +15,8 @@ export type Execute = (call: SimulatorCall) => Delivery | Promise<Delivery>
 /** The longest time for which an answer waits for its callback, by the machine's clock. */
 const callbackWaitMs = 10_000
 const strangeState = 'held_for_review'
+const otherCustomer = '+22370000099'
+const referenceFields = new Set(['requestingOrganisationTransactionReference', 'client_reference'])
 const stateFields = new Set(['transactionStatus', 'status', 'payment_status', 'checkout_status'])
 
 /** Passes a request to an operator, with the faults of the rules in force. */
@@ -85,6 +88,12 @@ const spoiled: Partial<
   truncate: (_treated, _params, reply) => ({ ...reply, cut: true }),
   unmapped_status: (_treated, _params, reply) =>
     rewritten(reply, (field, value) => (stateFields.has(field) ? strangeState : value)),
+  other_reference: (_treated, _params, reply) =>
+    rewritten(reply, (field, value) => (referenceFields.has(field) ? randomUUID() : value)),
+  other_payee: (_treated, _params, reply) =>
+    rewritten(reply, (field, value) =>
+      (field === 'mobile' || field === 'value') && value.startsWith('+') ? otherCustomer : value,
+    ),
   link_foreign_origin: (_treated, _params, reply) =>
     rewritten(reply, (field, value) =>
       field === 'link' ? value.replace(/^https?:\/\/[^/]+/, 'http://elsewhere.invalid') : value,

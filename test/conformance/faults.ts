@@ -142,6 +142,24 @@ const somewhere: readonly DriverFault[] = [
     expected: ok,
   },
   {
+    name: 'a record of another payment',
+    to: ['query'],
+    requestedFault: { effect: 'other_reference' },
+    expected: { kind: 'unknown', causes: ['other_payment'] },
+  },
+  {
+    name: 'answered for another payment',
+    to: ['collect', 'disburse'],
+    requestedFault: { effect: 'other_reference', ...once },
+    expected: { kind: 'open' },
+  },
+  {
+    name: 'paid to another number',
+    to: ['disburse'],
+    requestedFault: { effect: 'other_payee', ...once },
+    expected: { kind: 'open' },
+  },
+  {
     name: 'a link to elsewhere',
     to: ['query'],
     requestedFault: { effect: 'link_foreign_origin', ...once },

@@ -178,7 +178,7 @@ async function settle(trial: Trial, kind: 'collect' | 'disburse'): Promise<Opera
  * operator has no record and the protocol recognises repetitions.
  */
 async function resolve(
-  { fixture, driver }: Trial,
+  { subject, fixture, driver }: Trial,
   kind: OperationKind,
   call: MoneyCall,
   first: InitiateOutcome,
@@ -195,7 +195,8 @@ async function resolve(
       continue
     }
     await fixture.advance(roundMs)
-    outcome = await driver.query(kind, handle, context())
+    const payee = kind === 'disburse' ? subject.customer : undefined
+    outcome = await driver.query(kind, { ...handle, payee }, context())
     if (outcome.kind === 'reversed') return { evidence: outcome.evidence, handle }
   }
   throw new ContractViolation(`never known: ${outcomeInWords(outcome)}`)

@@ -205,6 +205,20 @@ const seen: Record<EffectName, (bench: SimulatorBench) => Promise<void>> = {
     const { body } = await checkoutClient(bench.url).session(payer)
     expect([body['checkout_status'], body['payment_status']]).toEqual(['held_for_review', 'held_for_review'])
   },
+  async other_reference(bench) {
+    await fault(bench, 'other_reference')
+    const { body } = await (await d(bench)).disburse(payer)
+    expect(word(body, 'requestingOrganisationTransactionReference')).not.toBe('REF-1')
+    const session = await checkoutClient(bench.url).session(payer)
+    expect(word(session.body, 'client_reference')).not.toBe('REF-B')
+    expect(await moved(bench)).toBe(1)
+  },
+  async other_payee(bench) {
+    await fault(bench, 'other_payee')
+    const { body } = await (await d(bench)).disburse(payer)
+    expect(body['creditParty']).toEqual([{ key: 'msisdn', value: '+22370000099' }])
+    expect((await checkoutClient(bench.url).payout(payer)).body['mobile']).toBe('+22370000099')
+  },
   async link_foreign_origin(bench) {
     const client = await d(bench)
     const correlationId = randomUUID()
