@@ -1,13 +1,14 @@
 -- Proves the money of each deposit, refund and payout: its amount was reserved once, and the reservation
--- ended as the status says. A rest that the operator did not confirm is withheld, and decided once; before the
--- first exception of this kind it was released. `audit_disbursements` calls this function with its own planner settings.
+-- ended as the status says. A rest that the operator did not confirm is withheld, and decided once; earlier
+-- entries released it. `audit_disbursements` calls this function with its own planner settings.
 CREATE OR REPLACE FUNCTION audit_disbursed_money(ids bigint[], payout_ids bigint[], origins text[])
 RETURNS TABLE (invariant text, merchant_id int, problem text)
 LANGUAGE sql STABLE AS $$
   WITH subject AS (
     SELECT 'transaction:' || t.id AS origin, t.merchant_id, t.payment_method, t.amount, t.settled_amount,
       false AS scheduled, CASE t.status WHEN 'success' THEN 'completed' ELSE t.status::text END AS status,
-      t.status = 'reversed' AS back, x.state AS difference, x.requested_amount - x.confirmed_amount AS unconfirmed
+      t.status = 'reversed' AS back, x.state AS difference,
+      x.requested_amount - x.confirmed_amount AS unconfirmed
     FROM transaction t LEFT JOIN settlement_exception x ON x.merchant_id = t.merchant_id
       AND x.transaction_id = t.id
     WHERE t.transaction_type = 'deposit' AND t.id = ANY (ids)
@@ -47,8 +48,9 @@ LANGUAGE sql STABLE AS $$
       d.status,
       CASE WHEN d.back THEN ', taken back' END, coalesce(m.reserved, 0), coalesce(m.posted, 0),
       coalesce(m.released, 0) + coalesce(m.voided, 0), coalesce(m.reversed, 0), CASE
-        WHEN d.difference IS NOT NULL OR m.withheld > 0 THEN format('; withheld %s (%s): credited %s, paid %s',
-          coalesce(m.withheld, 0), d.difference, coalesce(m.credited, 0), coalesce(m.posted_later, 0)) END) END
+        WHEN d.difference IS NOT NULL OR m.withheld > 0
+        THEN format('; withheld %s (%s): credited %s, paid %s', coalesce(m.withheld, 0), d.difference,
+          coalesce(m.credited, 0), coalesce(m.posted_later, 0)) END) END
   FROM due d FULL JOIN money m USING (origin)
   WHERE d.origin IS NULL
     OR CASE WHEN m.origin IS NULL THEN NOT (d.scheduled AND (d.status = 'pending' OR d.given_up))
@@ -60,9 +62,11 @@ LANGUAGE sql STABLE AS $$
           THEN d.amount - d.settled_amount ELSE 0 END
         OR d.difference IS NOT NULL AND (d.paid AND d.unconfirmed = d.amount - d.settled_amount) IS NOT TRUE
         OR (m.withheld, m.credited, m.posted_later) IS DISTINCT FROM (d.unconfirmed,
-          CASE d.difference WHEN 'credited' THEN d.unconfirmed END, CASE d.difference WHEN 'paid' THEN d.unconfirmed END)
+          CASE d.difference WHEN 'credited' THEN d.unconfirmed END,
+          CASE d.difference WHEN 'paid' THEN d.unconfirmed END)
         OR d.difference = 'returned'
         OR m.voided IS DISTINCT FROM CASE WHEN d.given_up THEN d.amount END
-        OR m.reversed IS DISTINCT FROM CASE WHEN d.back THEN d.settled_amount + coalesce(m.posted_later, 0) END
+        OR m.reversed IS DISTINCT FROM CASE WHEN d.back
+          THEN d.settled_amount + coalesce(m.posted_later, 0) END
         OR d.paid AND (m.account, m.account_too) IS DISTINCT FROM (d.account, d.account) END
 $$;

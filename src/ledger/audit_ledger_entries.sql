@@ -11,12 +11,12 @@ BEGIN
   SELECT 'reservations_end_once', ended.merchant_id, ended.origin || ' ended unlike its reservation'
   FROM ledger_entry ended LEFT JOIN ledger_entry reserved ON reserved.origin = ended.origin
     AND reserved.step = 'reserve'
-    LEFT JOIN ledger_entry unconfirmed ON unconfirmed.origin = ended.origin AND unconfirmed.step IN ('release', 'withhold')
+    LEFT JOIN ledger_entry other ON other.origin = ended.origin AND other.step IN ('release', 'withhold')
       AND ended.step = 'post'
   -- The reservation of a batch ends in parts, one for each recipient: see `audit_batches`.
   WHERE ended.step IN ('post', 'void') AND ended.id > after AND ended.id <= upto
     AND ended.origin NOT LIKE 'recipient:%'
-    AND ended.origin NOT LIKE 'batch:%' AND (ended.merchant_id, ended.amount + coalesce(unconfirmed.amount, 0),
+    AND ended.origin NOT LIKE 'batch:%' AND (ended.merchant_id, ended.amount + coalesce(other.amount, 0),
       ended.debit)
       IS DISTINCT FROM (reserved.merchant_id, reserved.amount, reserved.credit)
   UNION ALL

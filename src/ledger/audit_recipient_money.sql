@@ -39,7 +39,8 @@ LANGUAGE sql STABLE AS $$
           CASE d.status WHEN 'failed' THEN d.amount END, CASE WHEN d.reversed_at IS NOT NULL
             THEN d.settled_amount + coalesce(m.posted_later, 0) END, 0)
       OR (m.withheld, m.credited, m.posted_later) IS DISTINCT FROM (d.unconfirmed,
-        CASE d.difference WHEN 'credited' THEN d.unconfirmed END, CASE d.difference WHEN 'paid' THEN d.unconfirmed END)
+        CASE d.difference WHEN 'credited' THEN d.unconfirmed END,
+        CASE d.difference WHEN 'paid' THEN d.unconfirmed END)
       OR d.difference IS NOT NULL AND (d.difference <> 'returned' AND d.status = 'success'
         AND d.unconfirmed = d.amount - d.settled_amount) IS NOT TRUE
       OR d.status = 'success' AND (m.account, m.account_too)

@@ -1,7 +1,7 @@
 -- Returns the entries that end a reservation of `reserved`: the paid amount goes to the operator's clearing
 -- account, and the rest is withheld in `unallocated` until people decide (`decide_difference`): the operator
--- may have paid all of it. Where `paid` is null, all of the reservation becomes available. The planner inlines
--- this function into the calling statement.
+-- may have paid all of it. Where `paid` is null, all of the reservation becomes available. The planner
+-- inlines this function into the calling statement.
 CREATE OR REPLACE FUNCTION reservation_end(method provider, reserved bigint, paid bigint)
 RETURNS TABLE (step ledger_step, account ledger_account, amount bigint)
 LANGUAGE sql IMMUTABLE AS $$

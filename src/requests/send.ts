@@ -11,6 +11,7 @@ import type { FinalOutcome } from './outcome.ts'
 import { originOf, nothingLeft, type OpenRequest } from './open-request.ts'
 import { claimSend, exchangeRecorder, recordRequest, watchRequest } from './store.ts'
 import type { AppliedOutcome, RequestServices } from './subjects.ts'
+import { unlessTaken } from './taken-reference.ts'
 
 /**
  * The time limit for the first answer to a disbursement if the operator reports the outcome later. Without an
@@ -174,7 +175,10 @@ export async function act(
       await watchRequest(services.database.pool, id, step.nextMs)
       return null
     case 'reverse': {
-      const reversal = await reverse(services, subjectId, step.evidence)
+      const reversal = await unlessTaken(services, request, step.evidence, () =>
+        reverse(services, subjectId, step.evidence),
+      )
+      if (!reversal) return null
       // The payment was reversed already, or cannot be reversed: no further question.
       if (!reversal.moved) await watchRequest(services.database.pool, id, null)
       return announced(reversal)
@@ -183,7 +187,13 @@ export async function act(
       invariant(expire, `a ${subject} does not expire`)
       return announced(await expire(services, subjectId, step.expiry))
     case 'settle': {
-      const status = announced(await settle(services, subjectId, step.finalOutcome))
+      const { finalOutcome } = step
+      const evidence = finalOutcome.status === 'success' ? finalOutcome.evidence : null
+      const applied = await unlessTaken(services, request, evidence, () =>
+        settle(services, subjectId, finalOutcome),
+      )
+      if (!applied) return null
+      const status = announced(applied)
       const next = status === success ? step.ifPaid : step.ifNot
       return (next && (await act(services, request, next))) ?? status
     }

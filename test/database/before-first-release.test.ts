@@ -105,7 +105,13 @@ test('a database of the six migrations is brought over, with its money and its h
   )
   const before = await balanceOf(pool, shop.merchantId)
 
-  expect(await migrate(db.url)).toEqual({ applied: ['0002_payment_items'] })
+  const later = globSync('*/', { cwd: join(import.meta.dirname, '../../prisma/migrations') })
+  const applied = later
+    .map((name) => name.replace(/\W$/, ''))
+    .toSorted()
+    .slice(1)
+  expect(applied).toContain('0002_payment_items')
+  expect(await migrate(db.url)).toEqual({ applied })
 
   expect(await balanceOf(pool, shop.merchantId)).toEqual(before)
   expect(before).toMatchObject({ available: 15_000n })

@@ -258,6 +258,7 @@ describe('the wall', () => {
       'payout_count: SELECT',
       'recipient_matches()',
       'record_change()',
+      'refunds_of()',
       'sandbox_clock: SELECT',
       'service_now()',
       'session: SELECT',

@@ -279,6 +279,7 @@ const platform = [
   'lifecycle_move',
   'merchant',
   'operator_orphan',
+  'operator_reference',
   'payments_out_halt',
   'rate_limit',
   'rate_limit_window',

@@ -11,6 +11,7 @@ import type {
   DisburseRequest,
   Evidence,
   InitiateOutcome,
+  OperatorHandle,
   QueryOutcome,
 } from '../../src/operators/operator.ts'
 import type { Operator } from '../../src/operators/registry.ts'
@@ -62,15 +63,15 @@ const operator = {
   callbackUrl: (id: bigint) => `https://us.example/callbacks/${id}`,
   collect: async (request: CollectRequest) => {
     script.sent.push(request)
-    return next(script.collect)
+    return named(next(script.collect), request.handle)
   },
   disburse: async (request: DisburseRequest) => {
     script.paidOut.push(request)
-    return next(script.disburse)
+    return named(next(script.disburse), request.handle)
   },
-  query: async () => {
+  query: async (_kind: string, asked: OperatorHandle) => {
     script.asked += 1
-    return next(script.query)
+    return named(next(script.query), asked)
   },
 } as unknown as Operator
 
@@ -78,6 +79,15 @@ function next<T>(answers: T[]): T {
   const answer = answers.shift()
   if (answer === undefined) throw new Error('the script ends here')
   return answer
+}
+
+/** Gives the evidence of each payment a reference of its own, unless the test gave it one. */
+export function named<T extends InitiateOutcome | QueryOutcome>(
+  answer: T,
+  { correlationId }: OperatorHandle,
+): T {
+  if (!('evidence' in answer) || answer.evidence.operatorRef !== evidence.operatorRef) return answer
+  return { ...answer, evidence: { ...answer.evidence, operatorRef: `OP-1 ${correlationId}` } }
 }
 
 /** Opens the service and the scripted operator for the tests of a file. */

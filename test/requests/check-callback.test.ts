@@ -126,7 +126,8 @@ test.each(['reversed', 'settled', 'unreachable', 'refused'] as const)(
 test('a callback has a question of its own where an older one is under way', async () => {
   const opened = await accepted()
   const slow = Promise.withResolvers<QueryOutcome>()
-  const questions = [slow.promise, Promise.resolve(answers.settled)]
+  const own = { ...answers.settled.evidence, operatorRef: `OP-1 ${opened.correlationId}` }
+  const questions = [slow.promise, Promise.resolve({ ...answers.settled, evidence: own })]
   const operator = Object.assign(Object.create(scripted.services.operators.find('OperatorA')), {
     // Requests of an earlier test may be due as well.
     query: (_kind: OperationKind, { correlationId }: OperatorHandle) =>

@@ -90,9 +90,10 @@ describe.each(kinds)('a %s that was sent again, and taken, while its first sende
     const { it, first } = await overtaken()
     const { refusal } = says.refused
     const { settle, success } = subjects[subject]
+    const own = { ...answers.settled.evidence, operatorRef: `${subject} brought together` }
     const both = [
       { status: 'failed', source: 'initiate', refusal, attempt: first.attempt } as const,
-      { status: 'success', source: 'query', evidence: answers.settled.evidence, watchMs: null } as const,
+      { status: 'success', source: 'query', evidence: own, watchMs: null } as const,
     ].map((outcome) => settle(scripted.services, it.id, outcome))
     expect(await Promise.all(both)).toMatchObject([{ moved: false }, { moved: true, status: success }])
   })

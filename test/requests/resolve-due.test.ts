@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import type { Services } from '../../src/context.ts'
 import { type Schedule, startJobs } from '../../src/jobs/schedule.ts'
-import type { QueryOutcome } from '../../src/operators/operator.ts'
+import type { OperatorHandle, QueryOutcome } from '../../src/operators/operator.ts'
 import type { Operator } from '../../src/operators/registry.ts'
 import { dueRequestsMax, resolveJob } from '../../src/requests/check-slots.ts'
 import { deadlineIn } from '../../src/operators/call-limits.ts'
@@ -13,7 +13,7 @@ import { jobBounds, serviceJobs } from '../../src/resources/jobs.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { openCollection } from '../kit/money.ts'
 import { useBounds } from '../kit/use-bounds.ts'
-import { answers, claim, hour, says, scripted, useScriptedOperator } from '../kit/scripted-operator.ts'
+import { answers, claim, hour, named, says, scripted, useScriptedOperator } from '../kit/scripted-operator.ts'
 
 useScriptedOperator()
 // The timer never fires within a test: only free places make the job take more.
@@ -44,8 +44,9 @@ const operator = {
   capabilities: { createIsIdempotent: true, callbacks: 'none', disburseIsSynchronous: false },
   callbackUrl: (id: bigint) => `https://us.example/callbacks/${id}`,
   collect: async () => ({ ...says.accepted, notify: 'polling' }),
-  query: () =>
-    new Promise<QueryOutcome>((answer) => {
+  query: (_kind: string, asked: OperatorHandle) =>
+    new Promise<QueryOutcome>((resolve) => {
+      const answer = (outcome: QueryOutcome) => resolve(named(outcome, asked))
       questions.push(answer)
       if (answersAtOnce) answer(answers.settled)
       for (const arrive of arrivals.splice(0)) arrive()

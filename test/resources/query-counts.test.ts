@@ -27,6 +27,11 @@ const contract: readonly { name: string; statements: number; document: string }[
     document:
       '{ transactions(first: 20) { nodes { id refundedAmount refunds { id status } refundOf { id } } } }',
   },
+  {
+    name: 'a page of payouts with what is withheld of each',
+    statements: 2,
+    document: '{ payouts(first: 20) { nodes { id withheldAmount } } }',
+  },
   { name: 'the total alone', statements: 1, document: '{ transactions { totalCount } }' },
   {
     name: 'one transaction',
@@ -207,7 +212,7 @@ const counted = new RegExp(
   [
     '"public"\\.',
     '^SELECT (t\\.|count)[^;]* FROM [a-z_]+ AS t( |$)',
-    'FROM (transaction_count|ledger_entry|approval_verdict|operator_request WHERE recipient)',
+    'FROM (transaction_count|ledger_entry|settlement_exception|approval_verdict|operator_request WHERE recipient)',
     '(pages|totals)_of_recipients\\(',
     'statement_of\\(',
     'GROUP BY refund_of_id',

@@ -22,9 +22,10 @@ function process(on: pg.Pool): Services {
   } as unknown as Services
 }
 
-function paid(amount = 5_000n): RequestOutcome {
+let references = 0
+function paid(amount = 5_000n, operatorRef = `OP-${(references += 1)}`): RequestOutcome {
   const evidence = {
-    operatorRef: 'OP-1',
+    operatorRef,
     amount,
     settledAt: new Date('2026-01-31T10:00:00.000Z'),
     source: 'query',
@@ -126,7 +127,7 @@ test.each([4_900n, 4_999n, 5_000n])(
   async (amount) => {
     const merchant = await makeMerchant(pool)
     const { transactionId } = await openCollection(pool, merchant, { provider: 'OperatorC' })
-    await settleTransaction(process(pool), transactionId, paid(amount))
+    await settleTransaction(process(pool), transactionId, paid(amount, `C-${amount}`))
     expect(await balanceOf(pool, merchant.merchantId)).toEqual({ available: amount, reserved: 0n })
     const { rows } = await db.owner.query(
       `SELECT t.amount, t.settled_amount, t.operator_reference, m.debit, m.credit, r.state, r.next_check_at,
@@ -139,12 +140,12 @@ test.each([4_900n, 4_999n, 5_000n])(
       {
         amount: 5_000n,
         settled_amount: amount,
-        operator_reference: 'OP-1',
+        operator_reference: `C-${amount}`,
         debit: 'clearing_operator_c',
         credit: 'available',
         state: 'settled',
         next_check_at: null,
-        evidence: 'OP-1',
+        evidence: `C-${amount}`,
       },
     ])
     expect(await problemsOf(pool, merchant.merchantId)).toEqual([])

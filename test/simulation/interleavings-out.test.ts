@@ -26,19 +26,10 @@ import { contextOf, findProblems, openNode, openEnvironment, type Treatment } fr
 
 afterAll(() => Promise.all(environments.splice(0).map(({ db }) => db.drop())))
 
-const evidence = {
-  operatorRef: 'O',
-  amount: 3_000n,
-  settledAt: new Date(),
-  source: 'query',
-  digest: 'd',
-} as const
-const paid = {
-  status: 'success',
-  source: 'query',
-  watchMs: null,
-  evidence,
-} as const
+const evidenceOf = (id: bigint) =>
+  ({ operatorRef: `O${id}`, amount: 3_000n, settledAt: new Date(), source: 'query', digest: 'd' }) as const
+const paid = (id: bigint) =>
+  ({ status: 'success', source: 'query', watchMs: null, evidence: evidenceOf(id) }) as const
 const refused = {
   status: 'failed',
   source: 'query',
@@ -145,10 +136,10 @@ test.concurrent(
       const id = await sentPayout(scenario, 'normal')
       const [a, b] = scenario.sides
       await scenario.turns.run<unknown>(
-        () => settlePayout(a, id, paid),
+        () => settlePayout(a, id, paid(id)),
         () => settlePayout(b, id, refused),
-        () => settlePayout(b, id, paid),
-        () => reverseDisbursement(a, 'payout', id, evidence),
+        () => settlePayout(b, id, paid(id)),
+        () => reverseDisbursement(a, 'payout', id, evidenceOf(id)),
       )
       const { status, back, events, available } = await readOutcomeOut(scenario)
       const isPaid = status === 'completed'

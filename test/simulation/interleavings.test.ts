@@ -31,12 +31,13 @@ const minute = 60_000
 const day = 24 * 60 * minute
 afterAll(() => Promise.all(environments.splice(0).map(({ db }) => db.drop())))
 
-const paid = {
-  status: 'success',
-  source: 'query',
-  watchMs: null,
-  evidence: { operatorRef: 'O', amount: 5_000n, settledAt: new Date(), source: 'query', digest: 'd' },
-} as const
+const paid = (id: bigint) =>
+  ({
+    status: 'success',
+    source: 'query',
+    watchMs: null,
+    evidence: { operatorRef: `O${id}`, amount: 5_000n, settledAt: new Date(), source: 'query', digest: 'd' },
+  }) as const
 const paidInTime = { status: 'success', late: false, balance: 5_000n }
 const expired: RequestOutcome = { status: 'expired', source: 'service' }
 const refused: RequestOutcome = {
@@ -63,8 +64,8 @@ test.concurrent(
       const id = await scenario.id()
       const [a, b] = scenario.sides
       const ends = await scenario.turns.run(
-        () => settleTransaction(a, id, paid),
-        () => settleTransaction(b, id, paid),
+        () => settleTransaction(a, id, paid(id)),
+        () => settleTransaction(b, id, paid(id)),
       )
       expect(ends.map((end) => end.status)).toEqual(['fulfilled', 'fulfilled'])
       const moved = ends.filter((end) => end.status === 'fulfilled' && end.value.moved)
@@ -87,7 +88,7 @@ test.concurrent(
       const id = await scenario.id()
       const [a, b] = scenario.sides
       await scenario.turns.run(
-        () => settleTransaction(a, id, paid),
+        () => settleTransaction(a, id, paid(id)),
         () => settleTransaction(b, id, expired),
         () => settleTransaction(b, id, refused),
       )
@@ -310,8 +311,8 @@ test.concurrent(
       const id = await scenario.id()
       await scenario.turns.run<unknown>(
         () => check(scenario, a),
-        () => reverseTransaction(b, id, paid.evidence),
-        () => reverseTransaction(a, id, paid.evidence),
+        () => reverseTransaction(b, id, paid(id).evidence),
+        () => reverseTransaction(a, id, paid(id).evidence),
       )
       const { status, events, balance } = await readOutcome(scenario)
       const isReversed = status === 'reversed'

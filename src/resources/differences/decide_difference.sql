@@ -29,7 +29,8 @@ BEGIN
   -- Lock the payment first, in the same order as the functions that settle and reverse it; a refund with the
   -- collection that it gives back.
   PERFORM FROM transaction t WHERE t.id IN (difference.transaction_id, (
-    SELECT r.refund_of_id FROM transaction r WHERE r.id = difference.transaction_id)) ORDER BY t.id FOR UPDATE;
+    SELECT r.refund_of_id FROM transaction r WHERE r.id = difference.transaction_id))
+  ORDER BY t.id FOR UPDATE;
   PERFORM FROM payout p WHERE p.id = difference.payout_id FOR UPDATE;
   PERFORM FROM batch_recipient r WHERE r.id = difference.recipient_id FOR UPDATE;
   SELECT x.* INTO difference FROM settlement_exception x WHERE x.id = exception_id FOR UPDATE;

@@ -1,8 +1,8 @@
 -- Settles payouts. A payout that was sent ends only here and only once, wherever its outcome came from. At
 -- most the reserved amount is paid; if the operator confirms less, the rest is withheld until people decide.
--- If a call has several outcomes for one payout, the first that may apply is applied. `moved` is false where the outcome was not applied: the payout
--- had ended, had not begun, or was sent again or accepted since. `status` is then the present status of the
--- payout, null where it does not exist.
+-- If a call has several outcomes for one payout, the first that may apply is applied. `moved` is false where
+-- the outcome was not applied: the payout had ended, had not begun, or was sent again or accepted since.
+-- `status` is then the present status of the payout, null where it does not exist.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION settle_payouts(
   payout_ids bigint[],

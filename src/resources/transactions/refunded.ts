@@ -18,7 +18,7 @@ async function sumRefunds(ctx: Context, ids: readonly bigint[]): Promise<Xof[]> 
       FROM transaction r
       LEFT JOIN settlement_exception x ON x.merchant_id = r.merchant_id AND x.transaction_id = r.id
       WHERE r.refund_of_id = ANY ($1) AND r.merchant_id = $2 AND r.status = 'success'
-      GROUP BY r.refund_of_id`,
+      GROUP BY refund_of_id`,
     values: [ids, mine(ctx).merchantId],
   })
   const amounts = new Map(rows.map(({ id, amount }) => [id, amount]))

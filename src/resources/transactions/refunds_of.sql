@@ -1,6 +1,6 @@
--- Returns what the refunds of a collection have paid, and what of them is open: under way, or withheld because
--- the operator confirmed less than was asked. A subquery finds the decision, because with a join the planner
--- reads whole tables where they were analysed while their rows were dead.
+-- Returns what the refunds of a collection have paid, and what of them is open: under way, or withheld
+-- because the operator confirmed less than was asked. A subquery finds the decision, because with a join the
+-- planner reads whole tables where they were analysed while their rows were dead.
 -- Granted to payments_service and payments_merchant.
 CREATE OR REPLACE FUNCTION refunds_of(collection bigint) RETURNS TABLE (paid bigint, open bigint)
 LANGUAGE sql STABLE AS $$

@@ -1,8 +1,9 @@
 -- Settles deposits. A deposit that was sent ends only here and only once. At most the reserved amount is
--- paid; if the operator confirms less, the rest is withheld until people decide. When the refunds of a collection reach its paid amount, the
--- collection becomes `reversed`. Of several outcomes for one deposit, the first that may apply is applied.
--- `moved` is false where the outcome was not applied: the deposit had ended, had not begun, or was sent again
--- or accepted since. `status` is then the present status of the deposit, null where it does not exist.
+-- paid; if the operator confirms less, the rest is withheld until people decide. When the refunds of a
+-- collection reach its paid amount, the collection becomes `reversed`. Of several outcomes for one deposit,
+-- the first that may apply is applied. `moved` is false where the outcome was not applied: the deposit had
+-- ended, had not begun, or was sent again or accepted since. `status` is then the present status of the
+-- deposit, null where it does not exist.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION settle_deposits(
   transaction_ids bigint[],
