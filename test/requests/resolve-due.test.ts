@@ -44,9 +44,9 @@ const operator = {
   capabilities: { createIsIdempotent: true, callbacks: 'none', disburseIsSynchronous: false },
   callbackUrl: (id: bigint) => `https://us.example/callbacks/${id}`,
   collect: async () => ({ ...says.accepted, notify: 'polling' }),
-  query: (_kind: string, asked: OperatorHandle) =>
+  query: (_kind: string, handle: OperatorHandle) =>
     new Promise<QueryOutcome>((resolve) => {
-      const answer = (outcome: QueryOutcome) => resolve(named(outcome, asked))
+      const answer = (outcome: QueryOutcome) => resolve(named(outcome, handle))
       questions.push(answer)
       if (answersAtOnce) answer(answers.settled)
       for (const arrive of arrivals.splice(0)) arrive()
@@ -77,8 +77,8 @@ function services(): Services {
 }
 
 function callbackOf(requestId: bigint): CallbackRecord {
-  const named = { requestId, correlationId: null }
-  return { provider: 'OperatorA', dedupeKey: String(requestId), body: '{}', says: 'settled', ...named }
+  const subject = { requestId, correlationId: null }
+  return { provider: 'OperatorA', dedupeKey: String(requestId), body: '{}', says: 'settled', ...subject }
 }
 
 function startResolving(): void {
