@@ -18,8 +18,8 @@ import {
   useScriptedOperator,
 } from '../kit/scripted-operator.ts'
 
-// One reference of an operator proves one of its payments. An operator that answers about one payment with the
-// record of another credits nobody twice.
+// One reference of an operator proves one of its payments: an operator that answers about a payment with the
+// record of another payment credits no merchant twice.
 useScriptedOperator()
 
 const alarm = 'alarm: an operator names the reference of another payment as proof'
@@ -35,7 +35,7 @@ async function alarmsDuring(run: () => Promise<unknown>): Promise<unknown[]> {
 }
 
 describe('a reference that another payment has', () => {
-  test('credits nothing when the operator is asked: the payment is asked about again, and paid once', async () => {
+  test('credits nothing when the operator is asked: it is asked again, and pays once', async () => {
     const [paid, other] = [await accepted(), await accepted()]
     await ask(paid, settledAs('A-1'))
     const told = await alarmsDuring(async () => {

@@ -212,7 +212,8 @@ const counted = new RegExp(
   [
     '"public"\\.',
     '^SELECT (t\\.|count)[^;]* FROM [a-z_]+ AS t( |$)',
-    'FROM (transaction_count|ledger_entry|settlement_exception|approval_verdict|operator_request WHERE recipient)',
+    'FROM (transaction_count|ledger_entry|approval_verdict|operator_request WHERE recipient)',
+    'FROM settlement_exception',
     '(pages|totals)_of_recipients\\(',
     'statement_of\\(',
     'GROUP BY refund_of_id',
