@@ -218,6 +218,7 @@ const moving = [
   'transaction',
   'ledger_entry',
   'event',
+  'operator_reference',
   'operator_request',
   'request_due',
   'recipient_call',
