@@ -19,6 +19,7 @@ DECLARE
   difference settlement_exception;
   paid record;
   is_short boolean;
+  is_one_name boolean;
 BEGIN
   SELECT x.* INTO difference FROM settlement_exception x WHERE x.id = exception_id;
   IF NOT FOUND THEN
@@ -38,6 +39,9 @@ BEGIN
   merchant_id := difference.merchant_id;
   origin := paid.origin;
   amount := abs(difference.confirmed_amount - difference.requested_amount);
+  -- Capitals and white space do not make another person of a name (settlement_exception_two_people).
+  SELECT count(DISTINCT lower(regexp_replace(normalize(name, NFKC), '\s', '', 'g'))) = 1 INTO is_one_name
+  FROM unnest(ARRAY[difference.proposed_by, person]) AS name;
   is_short := difference.confirmed_amount < difference.requested_amount;
   first_person := difference.proposed_by;
   outcome := CASE
@@ -45,8 +49,7 @@ BEGIN
     -- After a reversal the operator has nothing of the payment, so that nothing more was paid.
     WHEN CASE verdict WHEN 'credited' THEN true WHEN 'returned' THEN NOT is_short
       WHEN 'paid' THEN is_short AND NOT paid.is_reversed ELSE false END IS NOT TRUE THEN 'unfit'
-    WHEN difference.proposed_state IS DISTINCT FROM verdict OR lower(difference.proposed_by) = lower(person)
-      THEN 'proposed'
+    WHEN difference.proposed_state IS DISTINCT FROM verdict OR is_one_name THEN 'proposed'
     ELSE 'done' END;
   IF outcome = 'proposed' THEN
     first_person := person;

@@ -131,7 +131,7 @@ describe('two people decide', () => {
 
   test('alone: the excess stays, however often one person decides', async () => {
     const { merchant, id } = await paid(7_000n)
-    for (const by of ['Awa', 'Awa', 'AWA'])
+    for (const by of ['Awa', 'Awa', 'AWA', ' Awa  ', 'A wa', 'Ａｗａ\u00a0'])
       expect(await decideAs(by, id, 'credited')).toMatchObject({ state: 'proposed', amount: 2_000n })
     expect(await moved(id)).toEqual([credit, excess])
     expect(await exceptionOf(id)).toMatchObject({ state: 'open', by: null })
