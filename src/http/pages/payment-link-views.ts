@@ -203,15 +203,19 @@ ${refresh}`
  */
 const refreshS = 8
 
+/** Draws the receipt. Where the payer paid less than was asked, the page says so instead of "complete". */
 function receiptPage({ language }: PageReader, { top }: PageLinks, payment: PayerPayment): HtmlPart {
-  const { done } = words[language]
+  const { done, partial } = words[language]
+  const { amount, requested, merchantName: from } = payment
+  const isPartial = amount < requested
   const content = html`${sum(payment)}
+${isPartial ? html`<p>${partial.text(formatXof(requested - amount), from)}</p>` : ''}
 ${rows(language, payment)}
 <button class="quiet" id="print" type="button" hidden>${done.print}</button>`
-  return page(language, done.title, content, {
+  return page(language, isPartial ? partial.title : done.title, content, {
     top,
-    from: payment.merchantName,
-    mark: mark('good'),
+    from,
+    mark: mark(isPartial ? 'bad' : 'good'),
     head: scripted(top),
   })
 }

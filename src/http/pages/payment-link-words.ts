@@ -71,6 +71,11 @@ const fr = {
     refresh: 'Actualiser cette page',
   },
   done: { title: 'Paiement effectué', print: 'Imprimer le reçu' },
+  partial: {
+    title: 'Paiement reçu en partie',
+    text: (missing: string, merchant: string) =>
+      `Il manque ${missing}. Adressez-vous à ${merchant} avant de payer à nouveau.`,
+  },
   reversed: {
     title: 'Paiement remboursé',
     text: 'Ce paiement a été annulé et remboursé sur votre compte.',
@@ -159,6 +164,10 @@ const en: typeof fr = {
     refresh: 'Refresh this page',
   },
   done: { title: 'Payment complete', print: 'Print the receipt' },
+  partial: {
+    title: 'Payment received in part',
+    text: (missing, merchant) => `${missing} is missing. Contact ${merchant} before you pay again.`,
+  },
   reversed: {
     title: 'Payment refunded',
     text: 'This payment was cancelled and refunded to your account.',

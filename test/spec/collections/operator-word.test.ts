@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { limits } from '../../../src/shared/limits.ts'
+import { formatXof } from '../../../src/shared/money.ts'
 import { type Provider, providers } from '../../../src/shared/providers.ts'
 import type { TestMerchant } from '../../kit/app.ts'
 import { type Said, startAlteringProxy } from '../../kit/altered-amounts.ts'
@@ -63,6 +64,13 @@ async function readable(merchant: TestMerchant, reference: unknown): Promise<num
   return balance.body['data'].available as number
 }
 
+async function receipt(merchant: TestMerchant, reference: unknown, language: string): Promise<string> {
+  const document = 'query ($reference: String!) { transaction(reference: $reference) { receiptUrl } }'
+  const { body } = await fixture.graphql(document, { reference }, merchant.token)
+  const answer = await fetch(`${body.data.transaction.receiptUrl}?lang=${language}`)
+  return answer.text()
+}
+
 const start = (operator: Provider, merchant = shop, ...scenario: [string?, string?]) =>
   fixture.paid(merchant, {
     payment_method: operator,
@@ -93,6 +101,20 @@ describe.each(providers)('%s', (operator) => {
     // The excess is not available for a payout by another operator.
     const payout = { amount: 100_000, payment_method: 'OperatorB', destination_phone: '70000001' }
     expect((await fixture.rest('POST', '/payouts', { token: merchant.token, body: payout })).status).toBe(400)
+  })
+
+  test('reports less: the receipt says in both languages how much is missing', async () => {
+    const merchant = await fixture.merchant()
+    const payment = await collectReporting(operator, '4200', merchant)
+    const id = payment['transaction_id']
+    await eventually(async () => expect(await fixture.statusOf(merchant, id)).toBe('success'))
+    const french = await receipt(merchant, payment['reference'], 'fr')
+    expect(french).toContain('<h1>Paiement reçu en partie</h1>')
+    expect(french).toContain(`Il manque ${formatXof(800)}.`)
+    const english = await receipt(merchant, payment['reference'], 'en')
+    expect(english).toContain('<h1>Payment received in part</h1>')
+    expect(english).toContain(`${formatXof(800)} is missing.`)
+    for (const page of [french, english]) expect(page).not.toMatch(/✓|effectué|complete/)
   })
 
   test('reports an impossible amount: nothing is credited, each query raises an alarm', async () => {
