@@ -106,7 +106,7 @@ function carryOperations(operations: Operations): Plugin<GraphqlExchange, Graphq
     }
     const write = {
       key,
-      operation: `mutation ${rootFields[0]}`,
+      operation: rootFields[0] as string,
       input: { document: print(document), operationName, variableValues },
       showsSecret,
     }

@@ -20,7 +20,7 @@ export interface WriteAnswer {
 /** A write that came with an `Idempotency-Key`. */
 export interface IdempotentWrite {
   key: string | readonly string[]
-  /** The operation. A key that was used for one operation cannot repeat another operation. */
+  /** The mutation that REST and GraphQL both run: a key that one of them took is used up for the other. */
   operation: string
   /** All values on which the effect of the write depends. */
   input: unknown

@@ -50,7 +50,10 @@ export const idempotencyBounds = { leaseMs: 25_000 }
 /** The lifetime of an idempotency key and its answer (see docs/design/rules.md#idempotency). */
 const idempotencyKeptMs = 30 * 24 * 3_600_000
 
-/** A request with an `Idempotency-Key`. The key belongs to one merchant and one operation. */
+/**
+ * A request with an `Idempotency-Key`. The key belongs to one merchant and one operation, which has one name
+ * in all APIs. The same operation by another API has another form of `input`, and so it is another request.
+ */
 export interface KeyedRequest {
   merchantId: number
   operation: string
@@ -64,8 +67,8 @@ export interface IdempotentOperation {
   /** 32 hexadecimal digits, from which the rows that the request creates derive their identity. */
   readonly id: string
   /**
-   * 64 hexadecimal digits that name the request itself: a hash of operation, key and input. If a restore
-   * loses the claim, the same request has the same name again, but a new random `id`.
+   * 64 hexadecimal digits that name the request: a hash of operation and key. If a restore loses the claim, a
+   * request with the same key has the same name again, by every API, but a new random `id`.
    */
   readonly name: string
   /** True if an earlier run never reported its outcome: the rows of the operation may exist already. */
@@ -125,7 +128,7 @@ export async function claimKey(pool: pg.Pool, master: MasterSecret, request: Key
     kind: 'claimed',
     idempotentOperation: {
       id: operationId.toString('hex'),
-      name: nameOf(operation, key, digest),
+      name: nameOf(operation, key),
       isResumed: outcome === 'resumed',
       since,
       outcome: 'nothing',
@@ -146,9 +149,10 @@ export async function sweepIdempotencyKeys(pool: pg.Pool, most = idempotencySwee
 export const idempotencySweepMax = 1_000
 
 /** Makes the name of a request, without the merchant: code that uses the name adds the merchant. */
-function nameOf(operation: string, key: string, digest: Buffer): string {
-  const parts = JSON.stringify([operation, key, digest.toString('hex')])
-  return createHash('sha256').update(parts).digest('hex')
+function nameOf(operation: string, key: string): string {
+  return createHash('sha256')
+    .update(JSON.stringify([operation, key]))
+    .digest('hex')
 }
 
 /** Writes JSON with the fields of objects sorted: two inputs that differ only in order give the same text. */

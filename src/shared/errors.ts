@@ -123,7 +123,9 @@ export const refusals = {
   IDEMPOTENCY_KEY_REUSED: {
     status: 400,
     type: 'IdempotencyKeyReusedError',
-    message: 'This Idempotency-Key was already used for a different request. Use a new key.',
+    message:
+      'This Idempotency-Key was already used for another request, or for this one by the other API ' +
+      '(REST, GraphQL). See what became of that request before you send this one under a new key.',
   },
   IDEMPOTENCY_KEY_BUSY: {
     status: 409,

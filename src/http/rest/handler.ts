@@ -69,7 +69,7 @@ type Work = (exchange: HttpExchange) => Promise<WriteAnswer>
 function serve(route: RestRoute, prepared: Prepared): Work {
   const kind = route.method === 'GET' ? 'read' : 'write'
   const priority = priorityOf(prepared.plan, kind === 'read' ? 'query' : 'mutation', 0)
-  const operation = `${route.method} ${route.path}`
+  const operation = prepared.plan.rootFields[0] as string
   const isPublic = prepared.plan.demands.length === 0
   const steps = {
     room: hasRoom(priority),

@@ -265,14 +265,17 @@ describe('the database refuses', () => {
     await expect(release).rejects.toMatchObject({ constraint: 'ledger_entry_no_release' })
   })
 
-  test.each(['awa', 'Awa ', ' AWA', 'A\u00a0wa'])('a decision that Awa takes alone, as "%s"', async (name) => {
-    const short = await paidShort(kinds['payout'] as PaymentOut)
-    const decision = db.owner.query(
-      `UPDATE settlement_exception SET state = 'credited', decided_at = now(), decided_by = $1,
+  test.each(['awa', 'Awa ', ' AWA', 'A\u00a0wa'])(
+    'a decision that Awa takes alone, as "%s"',
+    async (name) => {
+      const short = await paidShort(kinds['payout'] as PaymentOut)
+      const decision = db.owner.query(
+        `UPDATE settlement_exception SET state = 'credited', decided_at = now(), decided_by = $1,
          reason = 'why', proposed_state = 'credited', proposed_by = 'Awa', proposed_reason = 'why',
          proposed_at = now() WHERE payout_id = ${short.id}`,
-      [name],
-    )
-    await expect(decision).rejects.toMatchObject({ constraint: 'settlement_exception_two_people' })
-  })
+        [name],
+      )
+      await expect(decision).rejects.toMatchObject({ constraint: 'settlement_exception_two_people' })
+    },
+  )
 })
