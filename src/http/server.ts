@@ -52,7 +52,7 @@ export async function listenHttp(
     () => {},
   )
 
-  const server = createServer(
+  const server: Server = createServer(
     {
       requireHostHeader: false,
       maxHeaderSize: headerMaxBytes,
@@ -61,6 +61,8 @@ export async function listenHttp(
       requestTimeout: limits.recipientsTimeoutMs,
       keepAliveTimeout: limits.keepAliveMs,
       connectionsCheckingInterval: timeoutSweepMs,
+      // Any other upgrade is ignored, as HTTP allows: Java's client offers `h2c` with its first request.
+      shouldUpgradeCallback: (message) => server.listenerCount('upgrade') > 0 && isWebSocket(message),
     },
     (message: IncomingMessage, response: ServerResponse) => {
       if (message.httpVersion === '1.1' && message.headers.host === undefined) {
@@ -68,6 +70,7 @@ export async function listenHttp(
       }
       // The service uses the names in its configuration: the `Host` that a caller sends must have no effect.
       message.headers.host = 'localhost'
+      message.url = originForm(message)
       if (draining) response.setHeader('Connection', 'close')
       if (handle) handle(message, response)
       else void listener.then((ready) => ready(message, response)).catch(() => response.destroy())
@@ -87,6 +90,8 @@ export async function listenHttp(
     asked.set(message.socket, [message, response])
     response.once('close', () => asked.delete(message.socket))
   })
+  // Node would answer 417 without a body. An expectation may also be ignored (RFC 9110, section 10.1.1).
+  server.on('checkExpectation', (message, response) => server.emit('request', message, response))
   server.on('clientError', (error, socket: Socket) => {
     const [message, response] = asked.get(socket) ?? []
     // The bytes may belong to a second request while the first one, perhaps a payment, is still running.
@@ -126,6 +131,22 @@ export async function listenHttp(
       clearTimeout(end)
     },
   }
+}
+
+/** Whether a request asks for a WebSocket, and nothing else, at the one path that has one. */
+function isWebSocket(message: IncomingMessage): boolean {
+  const { method, headers } = message
+  const isAsked = method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket'
+  return isAsked && originForm(message).split('?', 1)[0] === '/graphql'
+}
+
+/**
+ * Returns the target of a request as a path with its query, also where the request names the whole address
+ * (RFC 9112, section 3.2.2) or, with `*`, none at all: the service has no such path.
+ */
+function originForm({ url = '/' }: IncomingMessage): string {
+  const [, path = url] = /^https?:\/\/[^/?#]*(.*)$/i.exec(url) ?? []
+  return path.startsWith('/') ? path : `/${path}`
 }
 
 /**

@@ -83,7 +83,6 @@ export function serveSubscriptions(options: {
   const taken = new Map<string, number>()
 
   function upgrade(request: IncomingMessage, raw: Duplex, head: Buffer): void {
-    if (request.url?.split('?', 1)[0] !== '/graphql') return refuse(raw, '404 Not Found')
     const { clientAddress } = anonymousContext(services, request, randomUUID(), 'websocket')
     const slot = { key: `address ${clientAddress}`, max: limits.webSocketsPerAddressMax, whose: 'address' }
     const leave = takeSlots(taken, [slot])
