@@ -57,10 +57,7 @@ async function send(
   { message, response, begin }: Fetch,
 ): Promise<void> {
   const search = new URL(message.url ?? '/', 'http://localhost').searchParams
-  const options = query(
-    { params: {}, query: search, headers: message.headers, body: Buffer.alloc(0) },
-    table.input,
-  )
+  const options = query({ query: search }, table.input)
   const merchantId = caller.actor?.merchantId ?? null
   const free = takeSlots(taken, [{ key: String(merchantId), max: exportsPerMerchantMax, whose: 'merchant' }])
   if (typeof free !== 'function') throw tooMany()

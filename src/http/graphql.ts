@@ -209,6 +209,10 @@ function accepts(request: Request, types: readonly string[]): boolean {
 
 function paramsOfUrl(url: string): GraphQLParams {
   const given = new URL(url).searchParams
+  const repeated = ['query', 'operationName', 'variables', 'extensions'].find(
+    (name) => given.getAll(name).length > 1,
+  )
+  if (repeated) throw badRequest(`The parameter ${repeated} occurs more than once.`)
   const json = (name: string) => {
     const text = given.get(name)
     return text ? parseJson(text, `The parameter ${name}`) : undefined

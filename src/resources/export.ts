@@ -15,7 +15,7 @@ export interface Export {
   /** The GraphQL type of its rows. Its access rule in the schema says who may fetch the table. */
   holds: string
   /** The schema of the options in the query string. */
-  input: z.ZodType
+  input: z.ZodObject
   columns: readonly Column[]
   /**
    * Reads the rows page by page, on behalf of the caller. A page is read only when the consumer asks for it.
@@ -27,7 +27,7 @@ export interface Export {
 /** The parts from which `makeExport` builds a table. */
 interface Making<Options, Row> {
   holds: string
-  input: z.ZodType<Options>
+  input: z.ZodObject & z.ZodType<Options>
   /** The columns by name, each with the function that reads its cell from a row. */
   cells: Readonly<Record<string, (row: Row) => ExportCell>>
   /** The names of the columns that hold text that a person typed. */

@@ -27,6 +27,12 @@ export function someOf<Value extends z.ZodType>(value: Value) {
     .meta({ graphql: z.array(value) })
 }
 
+/** Whether a field of a filter takes several values: whether its schema comes from `someOf`. */
+export function takesMany(schema: unknown): boolean {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return takesMany(schema.unwrap())
+  return schema instanceof z.ZodType && schema.meta()?.['graphql'] instanceof z.ZodArray
+}
+
 const filterAmount = amount({ min: 0, max: Number.MAX_SAFE_INTEGER })
 
 /** The schema of a bound of an amount, in whole francs; in a query string, digits. */

@@ -122,6 +122,7 @@ describe('an offer of a WebSocket', () => {
   test('is taken at that path, also with a query', async () => {
     const socket = new WebSocket(`${service.url}/graphql?from=dashboard`, 'graphql-transport-ws')
     await once(socket, 'open')
+    expect(socket.protocol).toBe('graphql-transport-ws')
     socket.close()
     await once(socket, 'close')
   })

@@ -23,10 +23,7 @@ export async function readBatchForm(ctx: Context, message: IncomingMessage): Pro
   try {
     const { texts, file } = await readForm(message)
     const { recipients, locate } = await afterOthers(ctx, 'imports', () => readRecipients(file))
-    const fields = ['title', 'payment_method', 'currency', 'dry_run'].map(
-      (name) => [name, texts.get(name)] as const,
-    )
-    return { fields: { ...Object.fromEntries(fields), recipients }, locate }
+    return { fields: { ...Object.fromEntries(texts), recipients }, locate }
   } finally {
     free()
   }

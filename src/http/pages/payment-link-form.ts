@@ -25,10 +25,16 @@ export interface PaymentInput {
   paymentMethod: Provider
 }
 
-/** Reads the form that a browser sent. A field that is too long is cut to `fieldLengthMax` characters. */
+/**
+ * Reads the form that a browser sent. A field that is too long is cut to `fieldLengthMax` characters. A field
+ * that occurs twice counts as empty, so that the payer writes it again.
+ */
 export function readForm(body: Buffer): Typed {
   const form = new URLSearchParams(body.toString('utf8'))
-  const sent = (name: string) => (form.get(name) ?? '').slice(0, fieldLengthMax)
+  const sent = (name: string) => {
+    const [text = '', second] = form.getAll(name)
+    return second === undefined ? text.slice(0, fieldLengthMax) : ''
+  }
   const token = sent('token')
   return {
     amount: sent('amount'),

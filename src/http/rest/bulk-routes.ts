@@ -13,7 +13,6 @@ import {
   inSchemaWords,
   largeBody,
   pageOptions,
-  query,
   type RestRequest,
   type RestRoute,
   withoutNulls,
@@ -31,6 +30,7 @@ const create: RestRoute = {
   path: '/bulk/batches',
   status: 201,
   operation: 'CreateBatch',
+  hasDryRun: true,
   bodyMaxBytes: limits.recipientsBodyMaxBytes,
   variables: async (request) => {
     const sent = await largeBody(request, unjudged)
@@ -91,6 +91,7 @@ export const bulkRoutes: readonly RestRoute[] = [
     path: '/bulk/batches/{id}/process',
     status: 202,
     operation: 'ProcessBatch',
+    hasDryRun: true,
     variables: (request) => ({
       ...idOf(request),
       dryRun: isDryRun(request, body(request, dryRunInput).dryRun),
@@ -123,12 +124,13 @@ interface Recipients {
 }
 
 /**
- * True if the address, the body or the form asks for a dry run. One of them is enough, so that no payment is
- * made by mistake.
+ * True if the address, the body or the form asks for a dry run. One of them is enough, also among several
+ * parameters, so that no payment is made by mistake.
  * @throws DomainError INVALID_INPUT
  */
 function isDryRun(request: RestRequest, isInBody: boolean): boolean {
-  return query(request, dryRunInput).dryRun || isInBody
+  const sent = request.query.getAll('dry_run').map((dryRun) => readInput(dryRunInput, { dryRun }).dryRun)
+  return sent.includes(true) || isInBody
 }
 
 /** The result of a change of a batch, or of its dry run. */

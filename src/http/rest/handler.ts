@@ -22,7 +22,7 @@ import { type WriteAnswer, answerOnce } from '../idempotency.ts'
 import { accepted, type RefusalAnswer, refused } from './envelope.ts'
 import { restDocument } from './documents.ts'
 import { listHeaders } from './list-headers.ts'
-import { type RestRequest, type RestRoute, withoutNulls } from './route.ts'
+import { checkDryRun, type RestRequest, type RestRoute, withoutNulls } from './route.ts'
 import { routes } from './routes.ts'
 
 /** The beginning of every REST path (see docs/design/rules.md#general). */
@@ -91,6 +91,7 @@ function serve(route: RestRoute, prepared: Prepared): Work {
     const request = await readRequest(caller, { route, message, params })
     // An operation with its own limit counts the attempt first, and refuses the body itself.
     if (request.body === null && !route.hasOwnLimit) throw new DomainError('BODY_TOO_LARGE')
+    if (kind === 'write') checkDryRun(request, request.query.keys())
     const variables = await readVariables(route, request)
     const run = (once: Context) => runRoute(route, prepared, { variables, request }, once)
     if (kind === 'read') return ctx.admission.run(priority, () => run(caller))
@@ -172,6 +173,7 @@ async function readRequest(
     params,
     query: new URL(message.url ?? '/', 'http://localhost').searchParams,
     headers: message.headers,
+    hasDryRun: route.hasDryRun === true,
     ...(route.form
       ? { body: Buffer.alloc(0), form: await route.form(caller, message) }
       : { body: await readBody(message, route.bodyMaxBytes) }),

@@ -13,6 +13,7 @@ import {
 } from '../../shared/input.ts'
 import type { ListPage } from './list-headers.ts'
 import { DomainError, type FieldProblem } from '../../shared/errors.ts'
+import { takesMany } from '../../shared/filter.ts'
 import { limits } from '../../shared/limits.ts'
 import { yieldIfBusy } from '../../shared/yield-if-busy.ts'
 
@@ -29,6 +30,8 @@ export interface RestRoute {
   variables: (request: RestRequest) => object | Promise<object>
   /** The largest body; by default `limits.bodyMaxBytes`. */
   bodyMaxBytes?: number
+  /** True if the operation can be a dry run. */
+  hasDryRun?: true
   /** Reads the body, where it is a form. @throws DomainError */
   form?: (ctx: Context, message: IncomingMessage) => Promise<FormFields>
   /**
@@ -68,7 +71,7 @@ export function idOf(request: RestRequest): { id: number } {
 }
 
 /** Reads the page and the filter of a list from the query. @throws DomainError INVALID_INPUT */
-export async function pageOptions(request: RestRequest, filterInput: z.ZodType): Promise<object> {
+export async function pageOptions(request: RestRequest, filterInput: z.ZodObject): Promise<object> {
   const [page, filter] = await readTogether(
     () => query(request, pageInput),
     () => query(request, filterInput),
@@ -100,6 +103,8 @@ export interface RestRequest {
   params: Readonly<Record<string, string>>
   query: URLSearchParams
   headers: IncomingHttpHeaders
+  /** Whether the operation can be a dry run. */
+  hasDryRun: boolean
   /** The raw body; empty where there is none, null where it is too large. */
   body: Buffer | null
   /** The content of a form, in place of a body. */
@@ -125,15 +130,32 @@ export function body<T extends z.ZodType>(request: RestRequest, schema: T): z.ou
 export async function largeBody<T extends z.ZodType>(request: RestRequest, schema: T): Promise<z.output<T>> {
   const { json, problem } = readJson(request)
   for (let step = problem.next(); ; step = problem.next()) {
-    if (step.done) return readInput(schema, fieldsOf(json, step.value))
+    if (step.done) return readInput(schema, fieldsOf(request, json, step.value))
     const turn = yieldIfBusy()
     if (turn) await turn
   }
 }
 
-/** Reads the parameters of the address under the schema's names. @throws DomainError INVALID_INPUT */
-export function query<T extends z.ZodType>(request: RestRequest, schema: T): z.output<T> {
-  return readInput(schema, inSchemaWords([...request.query]))
+/**
+ * Reads the parameters of the address under the schema's names. A list takes the values of all parameters of
+ * its name. Another parameter that occurs twice is refused: one reader would take the first value, another
+ * the last.
+ * @throws DomainError INVALID_INPUT
+ */
+export function query<T extends z.ZodObject>(
+  { query: sent }: Pick<RestRequest, 'query'>,
+  schema: T,
+): z.output<T> {
+  const fields = Object.entries(schema.shape).flatMap(([name, field]) => {
+    const values = sent.getAll(snakeCase(name))
+    if (values.length > 1 && !takesMany(field)) throw occursTwice(snakeCase(name))
+    return values.length === 0 ? [] : [[name, values.join(',')]]
+  })
+  return readInput(schema, Object.fromEntries(fields))
+}
+
+function occursTwice(field: string): DomainError {
+  return invalidInput([{ field, message: 'occurs more than once' }])
 }
 
 /**
@@ -142,15 +164,35 @@ export function query<T extends z.ZodType>(request: RestRequest, schema: T): z.o
  */
 export function readObject(request: RestRequest): Readonly<Record<string, unknown>> {
   const { json, problem } = readJson(request)
-  for (let step = problem.next(); ; step = problem.next()) if (step.done) return fieldsOf(json, step.value)
+  for (let step = problem.next(); ; step = problem.next())
+    if (step.done) return fieldsOf(request, json, step.value)
 }
 
-function fieldsOf(json: unknown, problem: string | null): Readonly<Record<string, unknown>> {
+function fieldsOf(
+  request: RestRequest,
+  json: unknown,
+  problem: string | null,
+): Readonly<Record<string, unknown>> {
   if (problem !== null) throw invalidInput([{ field: '', message: problem }])
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
     throw new DomainError('INVALID_INPUT', 'The request body must be a JSON object.')
   }
+  checkDryRun(request, Object.keys(json))
   return inSchemaWords(Object.entries(json))
+}
+
+/**
+ * Checks the fields or parameters of a write for a dry run that it would not be: under another spelling, or
+ * of an operation that has none. Any other unknown field is ignored, but without this one money would move.
+ * @throws DomainError INVALID_INPUT
+ */
+export function checkDryRun({ hasDryRun }: Pick<RestRequest, 'hasDryRun'>, names: Iterable<string>): void {
+  const meant = [...names].filter((name) => name.toLowerCase().replaceAll(/[^a-z]/g, '') === 'dryrun')
+  if (meant.length === 0) return
+  const refuse = (message: string) => invalidInput([{ field: 'dry_run', message }])
+  if (!hasDryRun) throw refuse('is not possible: this request has no dry run')
+  const wrong = meant.find((name) => name !== 'dry_run')?.slice(0, jsonNameLengthMax)
+  if (wrong !== undefined) throw refuse(`must be written dry_run, not ${JSON.stringify(wrong)}`)
 }
 
 /**
