@@ -1,6 +1,7 @@
 import type { FieldProblem } from '../../shared/errors.ts'
 import { invalidInput, snakeCase } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
+import { typedText } from '../csv.ts'
 import { type TableCell, fileProblem, type TableRow, type Unusable } from './row.ts'
 
 /** The recipients as the table has them, not yet checked, with their places in the table. */
@@ -144,7 +145,7 @@ const readers: Readonly<Record<Field, (cell: string | number) => TableCell>> = {
 }
 
 function oneText(cell: string | number): string {
-  return String(cell).trim()
+  return typedText(String(cell)).trim()
 }
 
 /**

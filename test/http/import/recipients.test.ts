@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { csvHead, csvLines } from '../../../src/http/csv.ts'
 import { readRecipients } from '../../../src/http/import/recipients.ts'
 import { line, sheetOf, text, titles, workbook, type Workbook } from '../../kit/workbook.ts'
 
@@ -307,3 +308,18 @@ describe('problems, as the user of the table reads them', () => {
     expect(problems.map((problem, locate) => problem.slice(0, words[locate]?.length))).toEqual(words)
   })
 })
+
+test.each(['=Awa', ' ＝Awa', '-Awa', "'=Awa", "''@Awa", "'Awa", 'Awa;+Binta', "Awa; '=Binta", 'Awa "=1"'])(
+  'the name %j of an exported list is the same name where the list is imported, also as a workbook',
+  async (typed) => {
+    const columns = ['name', 'account', 'amount'].map((name) => ({ name, isText: name === 'name' }))
+    const table = csvHead(columns) + csvLines(columns, [[typed, '70000001', 5_000]])
+    const name = typed.trim()
+    expect(await readAll(Buffer.from(table))).toMatchObject([{ name, amount: 5_000 }])
+    // A spreadsheet that opened the table keeps the text of the cell.
+    const [, cell = ''] = /\r\n(.+),70000001,5000/.exec(table) ?? []
+    const kept = cell.startsWith('"') ? cell.slice(1, -1).replaceAll('""', '"') : cell
+    const rows = `${titles}<row>${text(kept)}<c><v>70000001</v></c><c><v>5000</v></c></row>`
+    expect(await readAll(workbook({ rows }))).toMatchObject([{ name, amount: 5_000 }])
+  },
+)
