@@ -133,13 +133,6 @@ export const limits = {
   /** Files that a merchant can import at once. Choice: two, because each stays in memory while it arrives. */
   importsPerMerchantMax: 2,
   /**
-   * Unpacked size of a workbook of recipients. Choice: ten times the size of the largest accepted workbook.
-   */
-  importUnpackedMaxBytes: 32 * 1_024 * 1_024,
-  /** Cells of a workbook, and the texts that the cells share. Choice: 20 columns of the largest batch. */
-  importCellsMax: 200_000,
-  importTextsMax: 200_000,
-  /**
    * A client that sends its request too slowly is disconnected (see
    * docs/design/architecture.md#overload-and-slow-clients).
    */

@@ -3,14 +3,8 @@ import { Readable } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
 import { invalidInput } from '../../shared/input.ts'
 import { yieldIfBusy } from '../../shared/yield-if-busy.ts'
+import { importBounds } from './bounds.ts'
 import { fileProblem, type TableRow } from './row.ts'
-
-/**
- * The most lines of a table, empty ones included, and the most bytes of one line. Choice: they bound the time
- * that an unknown file takes.
- */
-const importLinesMax = 50_000
-const importLineMaxBytes = 16 * 1_024
 
 /**
  * Reads the lines of a CSV file as spreadsheets of any language write it: separated by commas, semicolons or
@@ -19,7 +13,7 @@ const importLineMaxBytes = 16 * 1_024
  */
 export async function* csvRows(file: Buffer): AsyncGenerator<TableRow, void> {
   const encoding = encodingOf(file)
-  const head = new TextDecoder(encoding).decode(file.subarray(0, importLineMaxBytes)).trimStart()
+  const head = new TextDecoder(encoding).decode(file.subarray(0, importBounds.lineMaxBytes)).trimStart()
   // A file that a web page offers as a spreadsheet is often an HTML page.
   if (head.startsWith('<')) throw fileProblem(`is a web page, not a table: ${expected}`)
   const parser = parse({
@@ -28,15 +22,15 @@ export async function* csvRows(file: Buffer): AsyncGenerator<TableRow, void> {
     relax_column_count: true,
     relax_quotes: true,
     skip_empty_lines: true,
-    max_record_size: importLineMaxBytes,
+    max_record_size: importBounds.lineMaxBytes,
     info: true,
   })
   try {
     const lines: AsyncIterable<Line> = Readable.from(piecesOf(file, encoding)).pipe(parser)
     for await (const { record, info } of lines) {
       const line = lineOf(info)
-      if (line > importLinesMax) {
-        throw fileProblem(`has more than ${importLinesMax} lines: delete the empty ones`)
+      if (line > importBounds.linesMax) {
+        throw fileProblem(`has more than ${importBounds.linesMax} lines: delete the empty ones`)
       }
       if (record.some((cell) => cell.trim() !== '')) yield { line, cells: record, isHidden: false }
     }

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
-import { limits } from '../../shared/limits.ts'
+import { importBounds } from './bounds.ts'
 import { fileProblem } from './row.ts'
 
 /**
@@ -12,13 +12,17 @@ export type Parts = (path: string) => AsyncIterable<Buffer> | null
 /**
  * Finds the parts of a workbook. Their unpacked size is checked before they are unpacked: a part never gives
  * more bytes than the archive states.
+ * @throws DomainError INVALID_INPUT where the archive has too many parts, or unpacks into too much
  * @throws Error where the file is no archive; reading a damaged part throws too
  */
 export async function openParts(file: Buffer): Promise<Parts> {
+  const { partsMax, unpackedMaxBytes } = importBounds
   const archive = await fromBufferPromise(file)
   const entries = new Map<string, Entry>()
   for await (const entry of archive.eachEntry()) {
-    if (entries.size >= partsMax) throw new Error('too many parts')
+    if (entries.size >= partsMax) {
+      throw fileProblem(`is an archive of more than ${partsMax} parts: keep only the table in it`)
+    }
     entries.set(entry.fileName, entry)
   }
   let unpacked = 0
@@ -26,8 +30,8 @@ export async function openParts(file: Buffer): Promise<Parts> {
     const entry = entries.get(path)
     if (!entry) return null
     unpacked += entry.uncompressedSize
-    if (unpacked > limits.importUnpackedMaxBytes) {
-      const size = limits.importUnpackedMaxBytes / 1_024 ** 2
+    if (unpacked > unpackedMaxBytes) {
+      const size = unpackedMaxBytes / 1_024 ** 2
       throw fileProblem(`unpacks into more than ${size} MiB: keep only the table in it`)
     }
     return unpack(archive, entry)
@@ -45,6 +49,3 @@ async function* unpack(archive: ZipFile, entry: Entry): AsyncGenerator<Buffer, v
   }
   if (sum !== entry.crc32) throw new Error('the checksum of a part is wrong')
 }
-
-/** The most parts of a workbook. A large one has some hundred. */
-const partsMax = 2_000

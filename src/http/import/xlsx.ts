@@ -1,5 +1,5 @@
 import { DomainError } from '../../shared/errors.ts'
-import { limits } from '../../shared/limits.ts'
+import { importBounds } from './bounds.ts'
 import { type TableCell, fileProblem, type TableRow } from './row.ts'
 import { openParts, type Parts } from './xlsx-parts.ts'
 import { type Effort, hearXml, type Listener, readXml } from './xml.ts'
@@ -13,7 +13,7 @@ import { type Effort, hearXml, type Listener, readXml } from './xml.ts'
 export async function* xlsxRows(file: Buffer): AsyncGenerator<TableRow, void> {
   try {
     const parts = await openParts(file)
-    const effort = { usedMs: 0 }
+    const effort = { usedMs: 0, marks: 0 }
     const path = await findSheet(parts, effort)
     const book = { texts: await readTexts(parts, effort), dateStyles: await readDateStyles(parts, effort) }
     const sheet = parts(path)
@@ -69,7 +69,7 @@ async function readTexts(parts: Parts, effort: Effort): Promise<string[]> {
     close(name) {
       heard.listener.close(name)
       if (name !== 'si') return
-      if (texts.length === limits.importTextsMax) throw tooMany(limits.importTextsMax, 'shared texts')
+      if (texts.length === importBounds.textsMax) throw tooMany(importBounds.textsMax, 'shared texts')
       texts.push(heard.take())
     },
   }
@@ -93,7 +93,7 @@ function textListener() {
         isHeard = (name === 't' || name === 'v') && !isPhonetic
       },
       text: (part: string) => {
-        if (isHeard && text.length < textLengthMax) text += part
+        if (isHeard && text.length < importBounds.textLengthMax) text += part
       },
       close(name: string) {
         if (name === 'rPh') isPhonetic = false
@@ -158,7 +158,7 @@ function sheetListener(rows: TableRow[], book: Book): Listener {
         row = emptyRow(lineNumber(r, row.line), hidden === '1' || hidden === 'true')
         column = -1
       } else if (name === 'c') {
-        if (++cells > limits.importCellsMax) throw tooMany(limits.importCellsMax, 'cells')
+        if (++cells > importBounds.cellsMax) throw tooMany(importBounds.cellsMax, 'cells')
         column = columnNumber(r, column)
         cell = { type: t, style: Number(s), isFormula: false }
         heard.take()
@@ -167,8 +167,12 @@ function sheetListener(rows: TableRow[], book: Book): Listener {
     text: heard.listener.text,
     close(name) {
       heard.listener.close(name)
-      if (name === 'c') row.cells[column] = cellOf({ ...cell, text: heard.take() }, book)
-      else if (name === 'row' && row.cells.some((each) => each !== undefined)) rows.push(row)
+      if (name === 'c') {
+        const value = cellOf({ ...cell, text: heard.take() }, book)
+        if (value === undefined) return
+        if (column >= importBounds.columnsMax) throw tooMany(importBounds.columnsMax, 'columns')
+        row.cells[column] = value
+      } else if (name === 'row' && row.cells.some((each) => each !== undefined)) rows.push(row)
     },
   }
 }
@@ -216,7 +220,8 @@ function textOf(text: string | undefined): string | undefined {
 
 function lineNumber(given: string | undefined, before: number): number {
   const line = given === undefined ? before + 1 : Number(given)
-  if (!Number.isInteger(line) || line <= before || line > linesMax) throw new Error('no line')
+  if (!Number.isInteger(line) || line <= before) throw new Error('no line')
+  if (line > linesMax) throw tooMany(linesMax, 'lines')
   return line
 }
 
@@ -231,11 +236,6 @@ function columnNumber(given: string | undefined, before: number): number {
   return column
 }
 
-/** The most lines and columns of a sheet. */
+/** The most lines and columns that a sheet can have. */
 const linesMax = 1_048_576
 const columnsMax = 16_384
-/**
- * The longest text that is kept: longer than any field may be, so that a text that is too long stays too
- * long.
- */
-const textLengthMax = 2 * limits.beneficiaryNameLengthMax

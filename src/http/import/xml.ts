@@ -1,4 +1,5 @@
 import sax from 'sax'
+import { importBounds } from './bounds.ts'
 import { fileProblem } from './row.ts'
 
 /** A listener to the tags and texts of an XML text, by names without their prefixes. */
@@ -9,19 +10,17 @@ export interface Listener {
   close?: (name: string) => void
 }
 
-/** The most processor time of one workbook. Choice: four times the time of the largest accepted workbook. */
-export const importBounds = { readMaxMs: 4_000 }
-
-/** The processor time that reading one file has taken so far. */
+/** The processor time that reading one file has taken so far, and the marks of its XML that were read. */
 export interface Effort {
   usedMs: number
+  marks: number
 }
 
 /**
  * Reads an XML text part by part; between two parts the caller can take the values that the listener has
  * gathered. It keeps no text that it has read, so that the memory it needs is bounded for any text.
- * @param effort the effort of the whole file, to which the time of this text is added
- * @throws DomainError INVALID_INPUT where the file takes more than `importBounds.readMaxMs`
+ * @param effort the effort of the whole file, to which the time and the marks of this text are added
+ * @throws DomainError INVALID_INPUT where the text goes beyond one of `importBounds`, which the message names
  * @throws Error where the text is not well-formed, has a document type (which could define entities), or has
  *   a form that no workbook has
  */
@@ -34,6 +33,11 @@ export async function* readXml(
   const decoder = new TextDecoder('utf-8', { fatal: true })
   for await (const part of parts) {
     const before = process.threadCpuUsage()
+    effort.marks += countMarks(part)
+    if (effort.marks > importBounds.marksMax) {
+      const what = `${importBounds.marksMax} tags, attributes and references`
+      throw fileProblem(`has more than ${what} in its XML: keep only the table in it`)
+    }
     parser.write(decoder.decode(part, { stream: true }))
     const { user, system } = process.threadCpuUsage(before)
     effort.usedMs += (user + system) / 1_000
@@ -53,18 +57,27 @@ export async function* readXml(
 function handlersFor(listener: Listener) {
   let depth = 0
   let attributesOfTag = 0
+  const { depthMax, attributesMax } = importBounds
   const refuse = (why: string) => {
     throw new Error(why)
   }
   return {
-    onerror: (error: Error) => refuse(error.message),
+    onerror: ({ message }: Error) => {
+      if (message.startsWith('Max buffer length exceeded')) {
+        // The bound is sax's own, and so is this text.
+        throw fileProblem('has a name or a value longer than 64 KiB in its XML')
+      }
+      refuse(message)
+    },
     ondoctype: () => refuse('a document type'),
     onopentagstart: () => {
       attributesOfTag = 0
-      if (++depth > depthMax) refuse('too deep')
+      if (++depth > depthMax) throw fileProblem(`has more than ${depthMax} levels in its XML`)
     },
     onattribute: () => {
-      if (++attributesOfTag > attributesMax) refuse('too many attributes')
+      if (++attributesOfTag > attributesMax) {
+        throw fileProblem(`has more than ${attributesMax} attributes of one tag in its XML`)
+      }
     },
     onopentag: ({ name, attributes }: sax.Tag) => listener.open?.(localName(name), attributes),
     ontext: listener.text,
@@ -89,6 +102,9 @@ function localName(name: string): string {
   return name.slice(name.indexOf(':') + 1)
 }
 
-/** The deepest nesting and the most attributes. Workbooks have a dozen levels and two dozen attributes. */
-const depthMax = 100
-const attributesMax = 100
+/** Counts the signs that begin or separate what costs time in an XML text: `<`, `=` and `&`. */
+function countMarks(part: Buffer): number {
+  let marks = 0
+  for (const byte of part) if (byte === 0x3c || byte === 0x3d || byte === 0x26) marks += 1
+  return marks
+}
