@@ -19,7 +19,8 @@ import { assertClock } from './database/clock-skew.ts'
 import { assertDurable } from './database/durability.ts'
 import { migrate, serviceRole } from './database/migrate.ts'
 import { openRestores, type Restores } from './database/restores.ts'
-import { verifyForcedRls, verifyOwnSessions } from './database/verify-session.ts'
+import { verifyRowSecurity } from './database/verify-row-security.ts'
+import { verifyOwnSessions } from './database/verify-session.ts'
 import { openSandboxClock, type SandboxClock } from './database/sandbox-clock.ts'
 import { openFeed } from './events/feed.ts'
 import { startAnnouncer } from './events/announcer.ts'
@@ -230,7 +231,7 @@ async function openChecked(
   // Opens the first session of each pool, so that a session that fails its checks makes the start fail.
   await probePools(database)
   await verifyOwnSessions(database.merchantPool)
-  await verifyForcedRls(database.pool)
+  await verifyRowSecurity(database.pool)
   restores.use(database.pool)
   closers.push(() => restores.record())
   if (mode === 'production') await assertDurable(database.pool)

@@ -1,6 +1,5 @@
 import { randomInt } from 'node:crypto'
 import type pg from 'pg'
-import { ownerRole } from './ownership.ts'
 
 /** The advice for the case that a pooler between the service and PostgreSQL changes sessions. */
 const advice =
@@ -68,31 +67,6 @@ export async function verifyOwnSessions(pool: pg.Pool): Promise<void> {
     throw error
   }
   first.release()
-}
-
-/**
- * Verifies at the start that every table with merchants' rows has FORCE ROW LEVEL SECURITY, so that its owner
- * is restricted too. Without FORCE everything still works, so no other check would find the error.
- * @throws Error that names the tables and the statements to run
- */
-export async function verifyForcedRls(pool: Pick<pg.Pool, 'query'>): Promise<void> {
-  const { rows } = await pool.query<{ name: string }>(
-    `SELECT format('%I', c.relname) AS name FROM pg_class c
-     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
-       AND NOT (c.relrowsecurity AND c.relforcerowsecurity)
-       AND (c.relname = 'merchant' OR EXISTS (SELECT FROM pg_attribute a
-         WHERE a.attrelid = c.oid AND a.attname = 'merchant_id' AND NOT a.attisdropped))
-     ORDER BY c.relname`,
-  )
-  if (rows.length === 0) return
-  const force = rows.map(
-    ({ name }) => `ALTER TABLE ${name} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;`,
-  )
-  throw new Error(
-    `Row-level security is not forced on ${rows.map(({ name }) => name).join(', ')}: the role that owns it ` +
-      `would see every merchant there without a policy. Run as the account of DATABASE_URL: ` +
-      `SET ROLE ${ownerRole}; ${force.join(' ')}`,
-  )
 }
 
 async function compareSessions(first: pg.ClientBase, second: pg.ClientBase): Promise<void> {

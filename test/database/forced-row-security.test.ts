@@ -189,6 +189,17 @@ test('the start stops in a sentence where a table is not forced', async () => {
   )
 })
 
+test('the start stops in a sentence where a table has one more policy', async () => {
+  const account = await createPlainAccount()
+  await migrate(account.url)
+  await account.administer('CREATE POLICY open ON payout USING (true)')
+  await expect(start(account.url, await folder())).rejects.toThrow(
+    'Row-level security has other policies than the service made: open on payout is not of the service. A ' +
+      'merchant may see the rows of others, or lack some. Run as the account of DATABASE_URL: SET ROLE ' +
+      'payments_owner; DROP POLICY open ON payout;',
+  )
+})
+
 /** Leaves a database as `pg_restore --no-owner` by an account that inherits: `name` owns everything. */
 async function migrateAs(account: PlainAccount, name: string): Promise<void> {
   await migrate(account.url)
