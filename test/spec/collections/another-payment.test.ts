@@ -16,9 +16,11 @@ const fixture = await openFixture({ OPERATORS_URL: proxy.url })
 proxy.target = fixture.simulator.url
 afterAll(() => proxy.close())
 
-let alarms = 0
-vi.spyOn(fixture.app.services.log, 'error').mockImplementation((_line: unknown, words?: unknown) => {
-  if (words === 'alarm: an operator answers about another payment') alarms += 1
+const alarm = 'alarm: an operator answers about another payment'
+/** The errors in the log of the service. */
+const errors: unknown[] = []
+vi.spyOn(fixture.app.services.log, 'error').mockImplementation((line: unknown, words?: unknown) => {
+  errors.push(words === alarm ? words : [words, line])
 })
 afterEach(() => {
   proxy.alter = null
@@ -109,18 +111,22 @@ const deposit = async (operator: Provider, merchant: TestMerchant) => {
   return body.data.transaction_id as unknown
 }
 
-/** Asks the operator several times about a payment: it stays open, nothing moves, and alarms are raised. */
+/**
+ * Asks the operator several times about a payment: it stays open, nothing moves, and alarms are raised. Any
+ * other error ends the wait too, such as that of a settlement which the database refuses.
+ */
 async function staysOpen(merchant: TestMerchant, id: unknown, status: string, entries: string[]) {
-  const before = alarms
+  const before = errors.length
   for (let round = 1; round <= 2; round++) {
     await fixture.advance(20 * second)
     await eventually(async () => {
       const hasEnded = (await fixture.statusOf(merchant, id)) !== status
-      expect(hasEnded || alarms >= before + round).toBe(true)
+      expect(hasEnded || errors.length >= before + round).toBe(true)
     })
   }
   expect(await fixture.statusOf(merchant, id)).toBe(status)
   expect(await moved(id)).toEqual(entries)
+  expect([...new Set(errors.slice(before))]).toEqual([alarm])
 }
 
 /** The operator answers rightly again: the payment ends once. */
