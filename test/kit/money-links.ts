@@ -23,7 +23,7 @@ export async function openLink(owner: pg.Pool, merchantId: number, terms: LinkTe
 }
 
 export interface AttemptInput {
-  outcome: 'made' | 'closed' | 'changed' | 'held' | 'crowded' | 'asked' | 'nobody'
+  outcome: 'made' | 'closed' | 'changed' | 'differs' | 'held' | 'crowded' | 'asked' | 'nobody'
   availability: string
   /** 0: no transaction was made. */
   id: bigint
@@ -38,7 +38,7 @@ export async function payBy(
   pool: pg.Pool,
   link: number,
   shown = 5_000,
-  { phone = '+22370000001', asked = 1_000_000 } = {},
+  { phone = '+22370000001', asked = 1_000_000, identity = '' } = {},
 ): Promise<AttemptInput> {
   const [row] = await collectByLink(pool, {
     link,
@@ -52,7 +52,7 @@ export async function payBy(
     firstCheckMs: 12_000,
     askedMax: [asked],
     askedMs: [3_600_000],
-    identity: randomUUID(),
+    identity: identity || randomUUID(),
     // Each visitor is another, so that none holds more slots than one address may.
     visitor: randomBytes(32),
   })

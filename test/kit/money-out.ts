@@ -33,6 +33,7 @@ export interface Deposited {
     | 'made'
     | 'unauthenticated'
     | 'duplicate'
+    | 'differs'
     | 'not_refundable'
     | 'too_large'
     | 'halted'
@@ -95,7 +96,7 @@ export interface PayoutItem extends PaymentItem {
 }
 
 export interface PaidOut {
-  outcome: 'made' | 'unauthenticated' | 'duplicate' | 'halted' | 'short'
+  outcome: 'made' | 'unauthenticated' | 'duplicate' | 'differs' | 'halted' | 'short'
   payoutId: bigint | null
 }
 

@@ -25,7 +25,7 @@ export interface PaymentItem {
 }
 
 export interface Collected {
-  outcome: 'made' | 'duplicate' | 'unauthenticated'
+  outcome: 'made' | 'duplicate' | 'differs' | 'unauthenticated'
   transactionId: bigint | null
   requestId: bigint | null
   correlationId: string | null

@@ -22,14 +22,22 @@ const shop = await fundedMerchant(pool, 10_000_000n)
 
 let orphans = 0
 
-async function recordOrphan(identity: string, more: { provider?: string; clientRef?: boolean } = {}) {
+interface OrphanFacts {
+  provider?: string
+  clientRef?: boolean
+  /** A collection of 5,000 francs; otherwise a disbursement of 1,000. */
+  collects?: boolean
+}
+
+async function recordOrphan(identity: string, more: OrphanFacts = {}) {
   orphans += 1
   const named = more.clientRef ? [null, identity] : [identity, null]
   await pool.query(
     `INSERT INTO operator_orphan (provider, kind, correlation_id, client_ref, operator_ref, amount,
        posted_at, statement_day)
-     VALUES ($1, 'disburse', $2, $3, $4, 1000, now(), now())`,
-    [more.provider ?? 'OperatorA', ...named, `OP-${orphans}`],
+     VALUES ($1, CASE WHEN $5 THEN 'collect' ELSE 'disburse' END, $2, $3, $4,
+       CASE WHEN $5 THEN 5000 ELSE 1000 END, now(), now())`,
+    [more.provider ?? 'OperatorA', ...named, `OP-${orphans}`, more.collects ?? false],
   )
 }
 
@@ -115,7 +123,8 @@ describe('an orphan', () => {
     'is asked about: a collection, a deposit, a payout (by its reference: %s)',
     async (clientRef) => {
       const [collect, disburse, payout] = [randomUUID(), randomUUID(), randomUUID()]
-      for (const identity of [collect, disburse, payout]) await recordOrphan(identity, { clientRef })
+      for (const identity of [collect, disburse, payout])
+        await recordOrphan(identity, { clientRef, collects: identity === collect })
       const other = item(shop)
       expect(await collectMany(pool, [item(shop, { identity: collect }), other])).toMatchObject([
         { outcome: 'made', isOrphan: true },
@@ -136,18 +145,18 @@ describe('an orphan', () => {
     },
   )
 
-  test('of another operator: the reference is taken, and nothing is recorded', async () => {
+  test('of another operator: the outcome is differs, and nothing is recorded', async () => {
     const identities = [randomUUID(), randomUUID(), randomUUID()] as const
     for (const identity of identities) await recordOrphan(identity, { provider: 'OperatorC' })
     const [collect, disburse, payout] = identities
     expect(await collectMany(pool, [item(shop, { identity: collect })])).toMatchObject([
-      { outcome: 'duplicate' },
+      { outcome: 'differs' },
     ])
     expect(await depositMany(pool, [depositItem(shop, { identity: disburse })])).toMatchObject([
-      { outcome: 'duplicate' },
+      { outcome: 'differs' },
     ])
     expect(await createPayouts(pool, [payoutItem(shop, { identity: payout })])).toMatchObject([
-      { outcome: 'duplicate' },
+      { outcome: 'differs' },
     ])
     for (const table of ['transaction', 'payout']) {
       const { rows } = await db.owner.query(`SELECT FROM ${table} WHERE correlation_id = ANY ($1)`, [

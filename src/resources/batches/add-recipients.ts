@@ -10,6 +10,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { recipientsSeed } from '../../requests/identity.ts'
+import { refuseOtherLostPayments } from '../../requests/lost-payment.ts'
 import { noSuchBatch } from './create.ts'
 import { countAccounts, warnOfDuplicates } from './duplicates.ts'
 import type { BatchChange } from './preview.ts'
@@ -32,7 +33,8 @@ export const addRecipientsInput = z.object({
  * Adds recipients to a draft, all or none. A recipient with an account that the draft already has is added
  * too, with a warning.
  * @throws DomainError INVALID_INPUT that names the recipients by index, NOT_FOUND, STATE_CONFLICT where the
- *   batch is not a draft, UNAUTHENTICATED
+ *   batch is not a draft, or where an operator made another payment under the same `Idempotency-Key` before a
+ *   restore, UNAUTHENTICATED
  * @see docs/design/rules.md#batches
  */
 export async function addRecipients(
@@ -56,6 +58,7 @@ export async function addRecipients(
         countMax: limits.batchRecipientsMax,
         seed: recipientsSeed(ctx),
       })
+      if (found?.outcome === 'added') await refuseOtherLostPayments(tx, id)
       return found
     }),
   )

@@ -11,6 +11,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { readInput, readTogether, text } from '../../shared/input.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { recipientsSeed } from '../../requests/identity.ts'
+import { refuseOtherLostPayments } from '../../requests/lost-payment.ts'
 import { warnOfDuplicates } from './duplicates.ts'
 import { type BatchChange, completePreview, previewBatch } from './preview.ts'
 import {
@@ -44,7 +45,8 @@ export type CreateBatchInput = z.input<typeof createBatchInput>
 /**
  * Creates a draft with the given recipients, all or none. Recipients with the same account are all kept, with
  * a warning.
- * @throws DomainError INVALID_INPUT that names the recipients by index, UNAUTHENTICATED
+ * @throws DomainError INVALID_INPUT that names the recipients by index, STATE_CONFLICT where an operator made
+ *   another payment under the same `Idempotency-Key` before a restore, UNAUTHENTICATED
  * @see docs/design/rules.md#batches
  */
 export async function createBatch(ctx: Context, raw: CreateBatchInput): Promise<BatchChange> {
@@ -105,7 +107,7 @@ export const insertBatch = sqlFunction('create_batch', {
   },
 })
 
-/** Writes a draft and its entry in the audit log. @throws DomainError UNAUTHENTICATED */
+/** Writes a draft and its entry in the audit log. @throws DomainError STATE_CONFLICT, UNAUTHENTICATED */
 export async function writeDraft(ctx: Context, tx: PoolClient, draft: Draft): Promise<{ id: number }> {
   const { merchantId, apiKeyId, apiKeyVersion } = callerOf(ctx)
   const [made] = await insertBatch(tx, {
@@ -122,7 +124,10 @@ export async function writeDraft(ctx: Context, tx: PoolClient, draft: Draft): Pr
   })
   if (!made || made.outcome === 'unauthenticated') throw await whyTurnedAway(ctx)
   const { batchId: id } = made
-  if (made.outcome === 'made') await recordMade(tx, recordingOf(ctx, 'createBatch'), ['batch', id])
+  if (made.outcome === 'made') {
+    await refuseOtherLostPayments(tx, id)
+    await recordMade(tx, recordingOf(ctx, 'createBatch'), ['batch', id])
+  }
   return { id }
 }
 

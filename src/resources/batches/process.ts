@@ -11,6 +11,7 @@ import { dryRun, transact } from '../../database/transact.ts'
 import { insufficientBalance } from '../../ledger/balance.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
+import { refuseOtherLostPayments } from '../../requests/lost-payment.ts'
 import { limits } from '../../shared/limits.ts'
 import { noSuchBatch } from './create.ts'
 import { type BatchChange, completePreview, previewBatch } from './preview.ts'
@@ -23,7 +24,8 @@ const reason = 'the SQL function receives the id of the merchant'
  * Begins to pay the recipients of a draft. It reserves the whole total first, or fails and changes nothing.
  * Then the recipients are sent (`batches/send.ts`), or the batch waits for approvals where the settings
  * require them.
- * @throws DomainError NOT_FOUND, STATE_CONFLICT where the batch is not a draft, INVALID_INPUT where it has no
+ * @throws DomainError NOT_FOUND, STATE_CONFLICT where the batch is not a draft, or where an operator made
+ *   another payment under the identity of a recipient before a restore, INVALID_INPUT where it has no
  *   recipient or one with an operator that is not connected, LIMIT_EXCEEDED, PAYMENTS_OUT_HALTED,
  *   INSUFFICIENT_BALANCE (the batch stays a draft), UNAUTHENTICATED
  * @see docs/design/rules.md#batches
@@ -72,6 +74,8 @@ export async function beginBatch(ctx: Context, tx: PoolClient, id: number): Prom
       dayMax: dailyLimit?.maxPerDay,
       address: clientAddress,
     })
+    const begins = found?.outcome === 'processing' || found?.outcome === 'pending_approval'
+    if (begins) await refuseOtherLostPayments(tx, id)
     return found
   }
   const recording = recordingOf(ctx, 'processBatch')

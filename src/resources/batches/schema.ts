@@ -241,7 +241,7 @@ builder.mutationFields((t) => ({
     scope: ['bulk_pay'],
     description:
       'Creates a draft batch with its recipients. When one of them is invalid, nothing is created.',
-    errors: refusals('INVALID_INPUT', 'UNAUTHENTICATED'),
+    errors: refusals('INVALID_INPUT', 'STATE_CONFLICT', 'UNAUTHENTICATED'),
     args: {
       input: t.arg({
         type: CreateBatchInput,

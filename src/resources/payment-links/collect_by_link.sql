@@ -37,7 +37,10 @@ DECLARE
   made transaction;
   free_at timestamptz;
   waits text;
-  known boolean := EXISTS (SELECT FROM operator_orphan o WHERE o.correlation_id = identity);
+  -- True: an operator executed this payment before a restore, and is only asked about it. False: an operator
+  -- executed another payment under this identity.
+  known boolean := (SELECT bool_and(is_orphan_of(o, 'collect', operator, shown, phone))
+    FROM operator_orphan o WHERE o.correlation_id = identity);
 BEGIN
   -- Take these locks first: a transaction that waits here must not hold locks for which others wait.
   PERFORM pg_advisory_xact_lock(72707378, hashtext(phone));
@@ -82,6 +85,11 @@ BEGIN
       NULL::timestamptz, NULL::timestamptz, ceil(extract(epoch FROM free_at - at) * 1000)::bigint, false;
     RETURN;
   END IF;
+  IF NOT known THEN
+    RETURN QUERY SELECT 'differs', can, used.merchant_id, NULL::bigint, NULL::bigint, NULL::uuid,
+      NULL::timestamptz, NULL::timestamptz, NULL::bigint, false;
+    RETURN;
+  END IF;
   UPDATE payment_link l SET open_count = l.open_count + 1 WHERE l.id = link;
   INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
     reference, request_data, expires_at, created_at, payment_link_id, correlation_id)
@@ -103,7 +111,7 @@ BEGIN
     RETURNING id, correlation_id
   )
   SELECT 'made', can, made.merchant_id, made.id, a.id, a.correlation_id, made.created_at, made.expires_at,
-    NULL::bigint, known
+    NULL::bigint, known IS NOT NULL
   FROM asked a;
   PERFORM append_events(ARRAY[(made.merchant_id, 'payment_pending', jsonb_build_object(
     'transaction_id', made.id, 'reference', made.reference, 'amount', made.amount, 'currency', 'XOF',

@@ -111,7 +111,7 @@ export const collectByLink = sqlFunction('collect_by_link', {
     visitor: 'bytea',
   },
   gives: {
-    outcome: sqlType<'made' | 'closed' | 'changed' | 'held' | 'crowded' | 'asked'>('text'),
+    outcome: sqlType<'made' | 'closed' | 'changed' | 'differs' | 'held' | 'crowded' | 'asked'>('text'),
     availability: 'text',
     merchantId: 'int?',
     transactionId: 'bigint?',
@@ -158,6 +158,8 @@ async function record(
   if (!row) throw noSuchLink()
   if (row.outcome === 'closed') throw new DomainError('LINK_CLOSED')
   if (row.outcome === 'changed') throw new DomainError('AMOUNT_CHANGED')
+  // The page sends the form again under a new reference.
+  if (row.outcome === 'differs') throw new DomainError('DUPLICATE_REFERENCE')
   if (row.outcome === 'made') return row as MadeCollection & { merchantId: number }
   const retryAfterS = Math.ceil(Number(row.freeInMs) / 1_000)
   throw new DomainError('RATE_LIMITED', undefined, { retryAfterS, whose: waitsFor[row.outcome] })

@@ -15,6 +15,7 @@ import { limits } from '../../shared/limits.ts'
 import { currency, type Xof } from '../../shared/money.ts'
 import { payoutMethods, type Provider, providers } from '../../shared/providers.ts'
 import { identityOf } from '../../requests/identity.ts'
+import { otherLostPayment } from '../../requests/lost-payment.ts'
 import { paymentOutTypes, recordsPaymentsOut } from '../disbursements/record.ts'
 import type { PayoutStatus } from './states.ts'
 
@@ -110,13 +111,14 @@ export async function createPayout(
   }
   const actor = actorOf(ctx)
   checkKeyLimits(actor, { ...destination, amount: input.amount })
+  const identity = await identityOf(ctx, 'payout', input.reference)
   const made = await record(ctx, {
     ...caller,
     ...destination,
     recording: recordingOf(ctx, 'createPayout'),
     amount: input.amount,
     reference: named,
-    identity: await identityOf(ctx, 'payout', input.reference),
+    identity,
     scheduledAt: input.scheduledAt ?? null,
     request: requestData(input),
   })
@@ -130,6 +132,8 @@ export async function createPayout(
     case 'duplicate':
       // The payout that took the reference first is committed by now, so a second statement can read it.
       return repeated(ctx, await findExisting(ctx, named), input)
+    case 'differs':
+      throw await otherLostPayment(ctx, 'DUPLICATE_PAYOUT', identity)
     case 'halted':
       throw new DomainError('PAYMENTS_OUT_HALTED')
     case 'short':
@@ -259,7 +263,7 @@ interface Item extends AccountCaller, Destination {
 
 type Made =
   | { outcome: 'made'; payoutId: bigint }
-  | { outcome: 'unauthenticated' | 'duplicate' | 'halted' | 'short' }
+  | { outcome: 'unauthenticated' | 'duplicate' | 'differs' | 'halted' | 'short' }
 
 /** Creates all payouts that arrived together in one statement, which decides which of them are covered. */
 export const createPayouts = sqlFunctionOfMany('create_payouts', {

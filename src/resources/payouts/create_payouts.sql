@@ -1,8 +1,8 @@
 -- Creates payouts. A payout that goes at once reserves its money here; a scheduled payout reserves it when it
 -- is due. The checks are, in this order: the caller, the reference, the halt, the money; payouts are checked
--- in order of arrival. `outcome` is `made`, `unauthenticated`, `duplicate`, `halted` or `short`; only `made`
--- has an id and writes rows. `daily_limit` is null for a caller without one: if a caller exceeds its limit,
--- the whole call is undone.
+-- in order of arrival. `outcome` is `made`, `unauthenticated`, `duplicate`, `differs`, `halted` or `short`;
+-- only `made` has an id and writes rows. `daily_limit` is null for a caller without one: if a caller exceeds
+-- its limit, the whole call is undone.
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION create_payouts(
   items payout_item[],

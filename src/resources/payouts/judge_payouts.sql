@@ -1,10 +1,12 @@
 -- Decides the outcome of each payout of one call of `create_payouts`, which holds the locks on the balances.
--- The checks are, in this order: the credential, the reference, the halt, the money; payouts are checked in
--- order of arrival. A covered payout leaves less for the next; a scheduled payout takes nothing yet. If
--- several payouts of a call have the same reference, the first one is checked; if it is made, the others are
--- `duplicate`, else they get its outcome. This is a separate function, so that its statement reads after the
--- locks were taken: a halt that came while a payout waited for the locks counts. `ids` has the ids of the
--- `made` payouts; `asking` those that wait for approval.
+-- The checks are, in this order: the credential, the reference, the orphans of a restore, the halt, the
+-- money; payouts are checked in order of arrival. A scheduled payout is halted only while a restore waits to
+-- be accepted: until then it is not known which payouts the operators have made. A covered payout leaves less
+-- for the next; a scheduled payout takes nothing yet. If several payouts of a call have the same reference,
+-- the first one is checked; if it is made, the others are `duplicate`, else they get its outcome. This is a
+-- separate function, so that its statement reads after the locks were taken: a halt that came while a payout
+-- waited for the locks counts. `ids` has the ids of the `made` payouts; `asking` those that wait for
+-- approval.
 CREATE OR REPLACE FUNCTION judge_payouts(
   items payout_item[],
   OUT outcomes text[],
@@ -28,11 +30,14 @@ BEGIN
       balance.available,
       account.id IS NOT NULL AS allowed,
       account.payouts_require_approval AND i.amount >= account.approval_threshold AS asks,
-      old.found OR elsewhere.found AS found,
+      old.found,
+      orphan.is_same,
       first_value(i.ordinality) OVER (
-        PARTITION BY i.merchant_id, i.reference, account.id IS NULL ORDER BY i.ordinality
+        PARTITION BY i.merchant_id, i.reference, account.id IS NULL, orphan.is_same ORDER BY i.ordinality
       ) AS first_ordinal,
-      EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) AS halted
+      CASE WHEN i.scheduled_at IS NULL
+        THEN EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL)
+        ELSE EXISTS (SELECT FROM installation n WHERE n.restored_at IS NOT NULL) END AS halted
     FROM unnest(items) WITH ORDINALITY AS i
     LEFT JOIN LATERAL account_of_caller(i.merchant_id, i.api_key_id, i.api_key_version, i.client_address)
       AS account ON true
@@ -44,10 +49,10 @@ BEGIN
         AND (i.reference, i.merchant_id) LIMIT 1
     ) AS old ON true
     LEFT JOIN LATERAL (
-      -- Another operator executed this payout before a restore, so the outcome is `duplicate`.
-      SELECT true AS found FROM operator_orphan o WHERE o.correlation_id = i.identity
-        AND o.provider <> i.provider LIMIT 1
-    ) AS elsewhere ON true
+      -- False: before a restore, an operator executed another payment under this identity.
+      SELECT bool_and(is_orphan_of(o, 'disburse', i.provider, i.amount, i.phone)) AS is_same
+      FROM operator_orphan o WHERE o.correlation_id = i.identity
+    ) AS orphan ON true
     LEFT JOIN LATERAL (
       SELECT b.available FROM merchant_balance b WHERE b.merchant_id = i.merchant_id LIMIT 1
     ) AS balance ON true
@@ -60,10 +65,11 @@ BEGIN
     outcomes[item.ordinal] := CASE
       WHEN NOT item.allowed THEN 'unauthenticated'
       WHEN item.found THEN 'duplicate'
+      WHEN NOT item.is_same THEN 'differs'
       WHEN item.first_ordinal <> item.ordinal THEN
         CASE outcomes[item.first_ordinal] WHEN 'made' THEN 'duplicate' ELSE outcomes[item.first_ordinal] END
-      WHEN item.is_scheduled THEN 'made'
       WHEN item.halted THEN 'halted'
+      WHEN item.is_scheduled THEN 'made'
       WHEN item.amount <= remaining THEN 'made'
       ELSE 'short' END;
     CONTINUE WHEN outcomes[item.ordinal] <> 'made';

@@ -23,6 +23,7 @@ import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { deadlineIn } from '../../operators/call-limits.ts'
 import { identityOf } from '../../requests/identity.ts'
+import { otherLostPayment } from '../../requests/lost-payment.ts'
 import { paymentTypes } from '../disbursements/record.ts'
 import {
   answered,
@@ -103,6 +104,7 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   const made = await ctx.sharedStatements.run(collecting, item)
   // The payment that took the reference first is committed by now, so a second statement can read it.
   if (made.outcome === 'duplicate') return repeated(ctx, item, await findExisting(ctx, item))
+  if (made.outcome === 'differs') throw await otherLostPayment(ctx, 'DUPLICATE_REFERENCE', item.identity)
   if (made.outcome === 'unauthenticated') throw await whyTurnedAway(ctx)
   ctx.announcer.announce(item.merchantId)
 
@@ -121,11 +123,15 @@ function repeated(ctx: Context, item: InitiationItem, existing: Existing | undef
   throw duplicateReference(existing)
 }
 
-type Made = ({ outcome: 'made' } & MadeCollection) | { outcome: 'duplicate' } | { outcome: 'unauthenticated' }
+type Made =
+  | ({ outcome: 'made' } & MadeCollection)
+  | { outcome: 'duplicate' }
+  | { outcome: 'differs' }
+  | { outcome: 'unauthenticated' }
 
 /**
  * Records all collections that arrived together, in one call; a taken reference gives the outcome
- * `duplicate`.
+ * `duplicate`, and an orphan with other facts under the same identity the outcome `differs`.
  */
 export const collectMany = sqlFunctionOfMany('collect_many', {
   as: 'collection_item',

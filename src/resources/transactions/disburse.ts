@@ -11,6 +11,7 @@ import type { Operator } from '../../operators/registry.ts'
 import { newRequest, type OpenRequest } from '../../requests/open-request.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
+import { otherLostPayment } from '../../requests/lost-payment.ts'
 import { sendDeadline, type SendOutcome } from '../../requests/send.ts'
 import { paymentOutTypes, recordsPaymentsOut } from '../disbursements/record.ts'
 import {
@@ -122,6 +123,8 @@ async function record(
       // The payment that took the reference first is committed by now, so a second statement can read it.
       case 'duplicate':
         return repeated(ctx, item, await findExisting(ctx, item))
+      case 'differs':
+        throw await otherLostPayment(ctx, 'DUPLICATE_REFERENCE', item.identity)
       case 'unauthenticated':
         throw await whyTurnedAway(ctx)
       case 'short':
@@ -212,7 +215,15 @@ type Made =
     }
   | { outcome: 'waits'; transactionId: bigint; createdAt: Date }
   | {
-      outcome: 'unauthenticated' | 'duplicate' | 'not_refundable' | 'too_large' | 'halted' | 'short' | 'again'
+      outcome:
+        | 'unauthenticated'
+        | 'duplicate'
+        | 'differs'
+        | 'not_refundable'
+        | 'too_large'
+        | 'halted'
+        | 'short'
+        | 'again'
     }
 
 /** Records all deposits that arrived together in one statement, which decides which of them are covered. */

@@ -1,10 +1,10 @@
 -- Decides the outcome of each deposit of one call of `deposit_many`, which holds the locks. The checks are,
--- in this order: the credential, the reference, the refundable amount (of a refund), the halt, the money;
--- deposits are checked in order of arrival, and each `made` deposit leaves less for the next. This is a
--- separate function, so that its statement reads after the locks were taken: a halt that came while a deposit
--- waited for the locks counts. `ids` has the ids of the `made` deposits: of these, `orphans` were executed by
--- the operator before a restore, and `waiting` wait for approval. A second refund of a collection in one call
--- is judged `again`.
+-- in this order: the credential, the reference, the orphans of a restore, the refundable amount (of a
+-- refund), the halt, the money; deposits are checked in order of arrival, and each `made` deposit leaves less
+-- for the next. This is a separate function, so that its statement reads after the locks were taken: a halt
+-- that came while a deposit waited for the locks counts. `ids` has the ids of the `made` deposits: of these,
+-- `orphans` were executed by the operator before a restore, and `waiting` wait for approval. A second refund
+-- of a collection in one call is judged `again`.
 CREATE OR REPLACE FUNCTION judge_deposits(
   items deposit_item[],
   OUT outcomes text[],
@@ -35,8 +35,7 @@ BEGIN
         THEN account.approval_threshold END AS threshold,
       original.remaining AS refundable,
       balance.available,
-      orphan.provider IS NOT NULL AS is_orphan,
-      orphan.provider <> i.provider AS is_elsewhere,
+      orphan.is_same,
       (SELECT service_now() + (clock_timestamp() - now())) AS now,
       EXISTS (SELECT FROM payments_out_halt h WHERE h.lifted_at IS NULL) AS halted
     FROM unnest(items) WITH ORDINALITY AS i
@@ -61,10 +60,10 @@ BEGIN
       SELECT b.available FROM merchant_balance b WHERE b.merchant_id = i.merchant_id LIMIT 1
     ) AS balance ON true
     LEFT JOIN LATERAL (
-      -- An operator that executed this payment before a restore is only asked about it. If that was not the
-      -- requested operator, the outcome is `duplicate`.
-      SELECT o.provider FROM operator_orphan o WHERE o.correlation_id = i.identity
-        ORDER BY o.provider <> i.provider LIMIT 1
+      -- An operator that executed this payment before a restore is only asked about it. If it executed
+      -- another payment under this identity, the outcome is `differs`.
+      SELECT bool_and(is_orphan_of(o, 'disburse', i.provider, i.amount, i.phone)) AS is_same
+      FROM operator_orphan o WHERE o.correlation_id = i.identity
     ) AS orphan ON true
     ORDER BY i.merchant_id, i.ordinality
   LOOP
@@ -75,7 +74,8 @@ BEGIN
     END IF;
     outcomes[item.ordinal] := CASE
       WHEN item.account_id IS NULL THEN 'unauthenticated'
-      WHEN item.found OR item.is_elsewhere THEN 'duplicate'
+      WHEN item.found THEN 'duplicate'
+      WHEN NOT item.is_same THEN 'differs'
       WHEN item.refund_of_id IS NOT NULL AND item.refundable IS NULL THEN 'not_refundable'
       WHEN item.amount > item.refundable THEN 'too_large'
       WHEN item.halted THEN 'halted'
@@ -85,7 +85,7 @@ BEGIN
     IF outcomes[item.ordinal] = 'made' THEN
       remaining := remaining - item.amount;
       ids[item.ordinal] := nextval('transaction_id_seq');
-      IF item.is_orphan THEN orphans := orphans || ids[item.ordinal];
+      IF item.is_same THEN orphans := orphans || ids[item.ordinal];
       -- An orphan needs no approval, because the operator has already executed it.
       ELSIF item.amount >= item.threshold THEN waiting := waiting || ids[item.ordinal]; END IF;
       IF item.refund_of_id IS NOT NULL THEN refunded := refunded || item.refund_of_id; END IF;
