@@ -74,6 +74,8 @@ function readArguments(args: readonly string[]) {
     to: text,
     from: text,
     'keep-keys': flag,
+    again: flag,
+    without: text,
     head: text,
     json: flag,
     help: { ...flag, short: 'h' },

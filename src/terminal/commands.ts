@@ -30,6 +30,8 @@ interface Flags {
   reason?: string | undefined
   by?: string | undefined
   'keep-keys'?: boolean | undefined
+  again?: boolean | undefined
+  without?: string | undefined
   head?: string | undefined
 }
 

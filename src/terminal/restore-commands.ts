@@ -4,15 +4,17 @@ import { sandboxOperators } from '../config/operators.ts'
 import { beginEpoch } from '../database/restores.ts'
 import { openSandboxClock } from '../database/sandbox-clock.ts'
 import { createOperators } from '../operators/registry.ts'
-import { acceptRestore, type AcceptedRestore } from '../resources/recovery/accept.ts'
+import { acceptRestore, type AcceptedRestore, findOrphansAgain } from '../resources/recovery/accept.ts'
+import type { LeftOut } from '../resources/recovery/operators-on-record.ts'
 import { listOrphans, type Orphan, resolveOrphan } from '../resources/recovery/orphans.ts'
 import { systemClock } from '../shared/clock.ts'
-import { readInput, text, wholeNumber } from '../shared/input.ts'
+import { provider as providerInput, readInput, text, wholeNumber } from '../shared/input.ts'
 import { formatXof } from '../shared/money.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { AdminServices } from './administration-context.ts'
 
 const reasonInput = z.object({ reason: text({ min: 1, max: 500 }) })
+const withoutInput = z.object({ without: z.array(providerInput), reason: text({ min: 1, max: 500 }) })
 const orphanInput = z.object({
   id: wholeNumber(1, Number.MAX_SAFE_INTEGER),
   reason: text({ min: 1, max: 500 }),
@@ -26,12 +28,20 @@ const patienceMs = 60_000
 
 /** The commands for use after a restore of the database. */
 export const restoreCommands = {
-  'restore accept': async (services: AdminServices, flags: { 'keep-keys'?: boolean | undefined }) => {
-    const accepted = await accept(services, flags['keep-keys'] === true)
+  'restore accept': async (services: AdminServices, flags: AcceptFlags) => {
+    const keepKeys = flags['keep-keys'] === true
+    const accepted = await withOperators(services, flags, (options) =>
+      acceptRestore({ ...options, keepKeys, patienceMs }),
+    )
     return { answer: answerOf(accepted), words: wordsOf(accepted).join('\n') }
   },
-  'restore orphans': async ({ database }: AdminServices) => {
-    const orphans = await listOrphans(database.pool)
+  'restore orphans': async (
+    services: AdminServices,
+    flags: AcceptFlags & { again?: boolean | undefined },
+  ) => {
+    const orphans = flags.again
+      ? (await withOperators(services, flags, findOrphansAgain)).orphans
+      : await listOrphans(services.database.pool)
     const none = ['The operators know no payment that is missing here.']
     return {
       answer: { orphans: orphans.map(plain) },
@@ -62,10 +72,29 @@ export const restoreCommands = {
   },
 }
 
-async function accept(
+interface AcceptFlags extends WithoutFlags {
+  'keep-keys'?: boolean | undefined
+}
+
+interface WithoutFlags {
+  without?: string | undefined
+  reason?: string | undefined
+}
+
+/** Reads which operators a person leaves out. @throws DomainError INVALID_INPUT */
+function leftOutOf({ without, reason }: WithoutFlags): LeftOut | null {
+  if (without === undefined) return null
+  const given = readInput(withoutInput, { without: without.split(',').map((name) => name.trim()), reason })
+  return { providers: given.without, reason: given.reason }
+}
+
+/** Does work with the operators of the settings, and closes them afterwards. */
+async function withOperators<T>(
   { config, database, access, progress }: AdminServices,
-  keepKeys: boolean,
-): Promise<AcceptedRestore> {
+  flags: WithoutFlags,
+  work: (options: Parameters<typeof findOrphansAgain>[0]) => Promise<T>,
+): Promise<T> {
+  const leftOut = leftOutOf(flags)
   const { pool } = database
   const { simulator } = config
   const clock = simulator ? await openSandboxClock(pool) : systemClock
@@ -79,14 +108,7 @@ async function accept(
     callbackSecret: access.master.callbackSecret,
   })
   try {
-    return await acceptRestore({
-      pool,
-      operators,
-      clock,
-      keepKeys,
-      patienceMs,
-      progress: progress ?? (() => {}),
-    })
+    return await work({ pool, operators, clock, leftOut, progress: progress ?? (() => {}) })
   } finally {
     await operators.close()
   }

@@ -51,10 +51,17 @@ export const adminCommands: readonly AdminCommand[] = [
     does: 'Replaces the database by a backup. The service must be stopped.',
   },
   {
-    call: 'restore accept [--keep-keys]',
-    does: 'Reads all transfers since the backup; then money may leave. The service must run.',
+    call: 'restore accept [--keep-keys] [--without OperatorB,OperatorC --reason "why"]',
+    does:
+      'Reads all transfers since the backup; then money may leave. The service must run. Operators after ' +
+      '--without need not answer or prove who they are.',
   },
-  { call: 'restore orphans', does: 'Lists orphans: payments that operators know and the database does not.' },
+  {
+    call: 'restore orphans [--again]',
+    does:
+      'Lists orphans: payments that operators know and the database does not. --again reads all transfers ' +
+      'since the backup again first.',
+  },
   { call: 'restore resolve --id N --reason "why"', does: 'Records how an orphan was resolved.' },
   {
     call: 'restore declare --reason "why"',

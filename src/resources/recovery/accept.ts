@@ -5,6 +5,7 @@ import type { OperatorRegistry } from '../../operators/registry.ts'
 import type { Clock } from '../../shared/clock.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { listOrphans, type Orphan } from './orphans.ts'
+import { type LeftOut, proveOperators } from './operators-on-record.ts'
 import { nothingReconciled, reconcileDay, type Reconciled } from './reconcile.ts'
 import { readStatements } from './statements.ts'
 
@@ -21,17 +22,22 @@ export interface AcceptedRestore {
   haltedStill: string | null
 }
 
-interface Options {
+interface CompareOptions {
   pool: Pool
   operators: OperatorRegistry
   clock: Clock
+  /** Operators that need neither answer nor prove who they are, because a person said so; null: none. */
+  leftOut: LeftOut | null
+  progress: (words: string) => void
+}
+
+interface Options extends CompareOptions {
   /** True if the platform's owner guarantees that no key was replaced or revoked after the backup. */
   keepKeys: boolean
   /**
    * The acceptance fails if the service settles none of the requests that it waits for in this time, in ms.
    */
   patienceMs: number
-  progress: (words: string) => void
 }
 
 const accept = sqlFunction('accept_restore', {
@@ -41,25 +47,22 @@ const accept = sqlFunction('accept_restore', {
 const restoreKeys = sqlFunction('restore_keys', { takes: {}, gives: 'void' })
 
 /**
- * Accepts a restore of the database. Reads the statements of all operators from one day before the backup on,
- * waits until the service has settled the open requests that these statements name, records the transfers
- * that the database lacks as orphans, and only then lets money leave again. It may be stopped and run again
- * at any point.
+ * Accepts a restore of the database. Proves that the operators are the right ones, reads the statements of
+ * all operators from one day before the backup on, waits until the service has settled the open requests that
+ * these statements name, records the transfers that the database lacks as orphans, and only then lets money
+ * leave again. It may be stopped and run again at any point.
  * @throws DomainError STATE_CONFLICT where there is nothing to accept, Error in one sentence where an
- *   operator or the service does not answer; then no money leaves yet
+ *   operator with payments on record is not set up, does not answer or proves nothing, or where the service
+ *   does not answer; then no money leaves yet
  */
 export async function acceptRestore(options: Options): Promise<AcceptedRestore> {
-  const { pool, operators, clock, keepKeys, patienceMs, progress } = options
+  const { pool, keepKeys, patienceMs, progress, leftOut } = options
   const { epoch, since } = await findWaiting(pool)
-  const reconciled = nothingReconciled()
-  for await (const day of readStatements(operators, clock, new Date(since.getTime() - dayMs))) {
-    await reconcileDay(pool, day, reconciled)
-    progress(`${day.provider}, ${day.day}: ${day.lines.length} lines`)
-  }
+  const reconciled = await compare(options, since)
   await untilSettled(pool, reconciled.openRequestIds, { patienceMs, progress })
   if (keepKeys) await restoreKeys(pool, {})
   const orphans = await listOrphans(pool)
-  const counts = { ...summaryOf(reconciled), orphans: orphans.length, keptKeys: keepKeys }
+  const counts = { ...summaryOf(reconciled), orphans: orphans.length, keptKeys: keepKeys, leftOut }
   const why = `the restore was accepted: ${JSON.stringify(counts)}`
   if (!(await accept(pool, { known: epoch, what: counts, why })))
     throw new DomainError(
@@ -67,6 +70,37 @@ export async function acceptRestore(options: Options): Promise<AcceptedRestore> 
       'The database was restored again in the meantime. Run this command again.',
     )
   return { epoch, reconciled, orphans, ...(await readRest(pool)) }
+}
+
+/**
+ * Compares the statements of the operators since the last restore with the database again, and records the
+ * orphans that an earlier comparison missed. It neither halts payments out nor lifts a halt.
+ * @throws DomainError STATE_CONFLICT where the database was never restored, and Error as `acceptRestore`
+ */
+export async function findOrphansAgain(
+  options: CompareOptions,
+): Promise<{ reconciled: Reconciled; orphans: Orphan[] }> {
+  const { rows } = await options.pool.query<{ since: Date | null }>(
+    `SELECT coalesce(min(e.data_until), min(e.began_at)) AS since FROM database_epoch e
+     WHERE e.accepted_at IS NULL OR e.accepted_at = (SELECT max(accepted_at) FROM database_epoch)`,
+  )
+  const since = rows[0]?.since
+  if (!since) throw new DomainError('STATE_CONFLICT', 'This database was never restored.')
+  const reconciled = await compare(options, since)
+  return { reconciled, orphans: await listOrphans(options.pool) }
+}
+
+/** Reads the statements from one day before the backup on, and compares them with the database. */
+async function compare(options: CompareOptions, since: Date): Promise<Reconciled> {
+  const { pool, operators, clock, leftOut, progress } = options
+  await proveOperators({ pool, operators, since, leftOut })
+  const reconciled = nothingReconciled()
+  const from = new Date(since.getTime() - dayMs)
+  for await (const day of readStatements(operators, clock, from, leftOut?.providers)) {
+    await reconcileDay(pool, day, reconciled)
+    progress(`${day.provider}, ${day.day}: ${day.lines.length} lines`)
+  }
+  return reconciled
 }
 
 function summaryOf({ known, openRequestIds, notBegun, differing }: Reconciled) {

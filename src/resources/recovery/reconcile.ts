@@ -18,7 +18,7 @@ export interface Reconciled {
    * service asks the operator about it and never sends it.
    */
   notBegun: number
-  /** Number of lines that the database lacks. */
+  /** Number of lines that the database lacks, with those that were found before. */
   orphans: number
   /** Lines with another amount than in the database. */
   differing: { provider: Provider; operatorRef: string; said: bigint; recorded: bigint }[]
@@ -66,7 +66,8 @@ function statedTransfersOf(lines: readonly OperatorStatementLine[]): StatedTrans
   })
 }
 
-function identityOf({ correlationId, clientRef }: OperatorStatementLine): string | null {
+/** Returns the identity under which the operator was asked for a transfer; null where the line has none. */
+export function identityOf({ correlationId, clientRef }: OperatorStatementLine): string | null {
   const found = [correlationId, clientRef].find((text) => text !== undefined && uuid.test(text))
   return found?.toLowerCase() ?? null
 }

@@ -23,12 +23,14 @@ export interface DayOfStatement {
 /**
  * Reads the statements of the operators from the day of `since` to today, day by day.
  * @param since service time
- * @throws Error in one sentence where an operator does not give its statement
+ * @param mayFail operators of which the first unreadable day, and those after it, are left out
+ * @throws Error in one sentence where another operator does not give its statement
  */
 export async function* readStatements(
   operators: OperatorRegistry,
   clock: Clock,
   since: Date,
+  mayFail: readonly Provider[] = [],
 ): AsyncGenerator<DayOfStatement, void, void> {
   const first = Math.floor(since.getTime() / dayMs)
   const last = Math.floor(clock.now().getTime() / dayMs)
@@ -38,13 +40,25 @@ export async function* readStatements(
     )
   for (const { provider } of operators.list()) {
     for (let number = first; number <= last; number += 1) {
-      const day = new Date(number * dayMs).toISOString().slice(0, 10)
-      yield { provider, day, lines: await readDay(operators, provider, day) }
+      const day = dayOf(new Date(number * dayMs))
+      const read = readDay(operators, provider, day)
+      const lines = await (mayFail.includes(provider) ? read.catch(() => null) : read)
+      if (lines === null) break
+      yield { provider, day, lines }
     }
   }
 }
 
-async function readDay(
+/** Returns the day of a time as statements name it: `2026-11-21`, in UTC. */
+export function dayOf(time: Date): string {
+  return time.toISOString().slice(0, 10)
+}
+
+/**
+ * Reads one day of an operator's statement.
+ * @throws Error in one sentence where the operator does not give it
+ */
+export async function readDay(
   operators: OperatorRegistry,
   provider: Provider,
   day: string,

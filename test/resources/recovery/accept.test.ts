@@ -31,7 +31,15 @@ async function declare(): Promise<void> {
 function accept(patienceMs = 30_000): Promise<AcceptedRestore> {
   const { database, operators, clock } = app.app.services
   const { pool } = database
-  return acceptRestore({ pool, operators, clock, keepKeys: false, patienceMs, progress: () => {} })
+  return acceptRestore({
+    pool,
+    operators,
+    clock,
+    keepKeys: false,
+    leftOut: null,
+    patienceMs,
+    progress: () => {},
+  })
 }
 
 async function halted(): Promise<boolean> {
