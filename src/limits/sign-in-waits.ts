@@ -116,7 +116,11 @@ export async function forgiveAccount(
   await insertAddress(connection, { givenAccount: names.account, givenAddress: names.here, alone: true })
 }
 
-function namesOf(account: string, address: string | null): { account: string; here: string } {
+/**
+ * Returns the names of an account and of the account at an address, as hashes.
+ * @param account an e-mail address, or a name without `@` for an API key
+ */
+export function namesOf(account: string, address: string | null): { account: string; here: string } {
   return {
     account: hash('sha256', account, 'base64'),
     here: hash('sha256', `${account} ${addressBlock(address)}`, 'base64'),

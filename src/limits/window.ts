@@ -47,6 +47,14 @@ export async function takeHit(
   invariant(policy.max >= 1, 'a rate limit allows at least one hit')
   const [row] = await insertHit(pool, { counted: name, most: policy.max, windowMs: policy.windowMs })
   invariant(row, '`take_hit` returns one row')
+  return hitState(policy, row)
+}
+
+/** Returns the state of a window after a hit that `take_hit` counted. */
+export function hitState(
+  policy: RateLimitPolicy,
+  row: { allowed: boolean; taken: number; resetMs: bigint },
+): RateLimitState {
   return {
     allowed: row.allowed,
     limit: policy.max,

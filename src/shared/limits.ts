@@ -45,10 +45,17 @@ export const limits = {
   urlLengthMax: 2_048,
 
   /**
-   * The window that counts attempts at `POST /auth`, and the lifetimes of tokens (see
+   * The attempts at `POST /auth` of one key at one address in a window, and the lifetimes of tokens (see
    * docs/design/rules.md#bounds).
    */
+  authAttemptsMax: 20,
   authWindowMs: 15 * minute,
+  /**
+   * Wrong secrets of one API key in `keyFailuresWindowMs`, over all addresses from which the key never signed
+   * in. Choice: as for the members who sign in.
+   */
+  keyFailuresMax: 100,
+  keyFailuresWindowMs: 1 * hour,
   tokenHoursMin: 1,
   tokenHoursMax: 720,
   tokenHoursDefault: 24,

@@ -6,7 +6,6 @@ import { limitSettings } from '../config/operator-limits.ts'
 import { checkoutSettings, gsmaSettings } from '../config/operators.ts'
 import { fileSettings } from '../config/setting-files.ts'
 import { events } from '../events/catalogue.ts'
-import { authAttemptsMax } from '../identity/callers/authenticate.ts'
 import { idempotencyKeyLengthMax } from '../http/idempotency.ts'
 import { payoutScheduleMaxMs } from '../resources/payouts/create.ts'
 import { refusals } from '../shared/errors.ts'
@@ -179,6 +178,16 @@ const minute = 60_000
 const francs = (amount: number) => `${grouped(amount)} F`
 const bytes = (count: number) => (count < 1_048_576 ? `${count / 1_024} KiB` : `${count / 1_048_576} MiB`)
 
+/** The limits of sign-ins by API key, for the page of the limits. */
+function keyRows(): [string, string][] {
+  const within = (max: number, ms: number) => `${max} in ${ms / minute} minutes`
+  const wrong = within(limits.keyFailuresMax, limits.keyFailuresWindowMs)
+  return [
+    ['Sign-ins by API key', `${within(limits.authAttemptsMax, limits.authWindowMs)} per key and address`],
+    ['Wrong secrets of an API key', `${wrong}, over all addresses from which the key never signed in`],
+  ]
+}
+
 function limitsPage(): string {
   const rows: [string, string][] = [
     ['Smallest collection', francs(limits.collectAmountMinXof)],
@@ -188,7 +197,7 @@ function limitsPage(): string {
     ['Time of a scheduled payout', `at most ${payoutScheduleMaxMs / (1_440 * minute)} days ahead`],
     ['Length of `reference`', `1 to ${referenceLengthMax} characters`],
     ['Length of `Idempotency-Key`', `1 to ${idempotencyKeyLengthMax} characters`],
-    ['Sign-ins by API key', `${authAttemptsMax} in ${limits.authWindowMs / minute} minutes per key`],
+    ...keyRows(),
     [
       'Lifetime of a token',
       `${limits.tokenHoursMin} to ${limits.tokenHoursMax} hours, ${limits.tokenHoursDefault} if not given`,

@@ -24,7 +24,7 @@ await runProgram(async () => {
     const wire = await openWire(port)
     const { rows } = await owner.query<{ key: string }>('SELECT key FROM api_key LIMIT 1')
     const known = rows[0]?.key ?? ''
-    const forget = () => owner.query('DELETE FROM rate_limit')
+    const forget = () => owner.query('TRUNCATE rate_limit, sign_in_wait')
     await measure(wire, known, warmUp, forget)
     report(await measure(wire, known, samples, forget))
     wire.close()

@@ -164,7 +164,7 @@ export async function sendInputs(
     let said = stands
     try {
       for (let from = 0; from < all.length; from += volley) {
-        await target.database.owner.query('DELETE FROM rate_limit')
+        await target.database.owner.query('TRUNCATE rate_limit, sign_in_wait')
         await restoreWebhooks(target)
         const fired = all.slice(from, from + volley).map((shot) => target.fire(shot))
         const verdicts = (await Promise.all(fired)).map(judge)

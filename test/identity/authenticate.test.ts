@@ -27,7 +27,7 @@ afterAll(async () => {
   await otherPool.end()
   await db.drop()
 })
-afterEach(() => db.owner.query('TRUNCATE rate_limit'))
+afterEach(() => db.owner.query('TRUNCATE rate_limit, sign_in_wait'))
 
 const address = '192.0.2.1'
 const present = (at: Access, token: string, clientAddress: string | null = address) =>
@@ -123,7 +123,7 @@ test('refusals come in order: limit, credentials, account, address, scope, input
   const allowed = { ...everythingWrong, clientAddress: '198.51.100.7' }
   expect(await codeOf(signIn(access, shop, allowed))).toBe('FORBIDDEN')
   expect(await codeOf(signIn(access, shop, { ...allowed, scopes: ['bogus'] }))).toBe('INVALID_INPUT')
-  for (let at = 0; at < 14; at += 1) await codeOf(signIn(access, wrongSecret))
+  for (let at = 0; at < 17; at += 1) await codeOf(signIn(access, wrongSecret))
   expect(await codeOf(signIn(access, wrongSecret, everythingWrong))).toBe('RATE_LIMITED')
 })
 
@@ -175,19 +175,16 @@ test('an unknown key costs the same statements as a wrong secret, and as many ro
   const forWrongSecret = await statementsOf(shop.key)
   expect(forWrongSecret).toEqual([
     ['find-api-key', 1],
-    ['take_hit', 1],
+    ['take_key_try', 1],
   ])
   expect(await statementsOf(makeApiKey())).toEqual(forWrongSecret)
-  expect(await statementsOf('no key of ours')).toEqual([['take_hit', 1]])
+  expect(await statementsOf('no key of ours')).toEqual([['take_key_try', 1]])
 })
 
-test('20 attempts per key over both nodes, wrong ones included, then 429 with the time to wait', async () => {
+test('20 attempts per key and address over both nodes, wrong or right, then 429 with the wait', async () => {
   const shop = await makeMerchant(db.database.pool)
   const attempts = Array.from({ length: 60 }, (_, at) =>
-    signIn(at % 2 ? access : elsewhere, at % 3 ? shop : { ...shop, secret: makeApiSecret() }, {
-      // From all addresses: the key counts, not the address.
-      clientAddress: `198.51.100.${at}`,
-    }),
+    signIn(at % 2 ? access : elsewhere, at % 3 ? shop : { ...shop, secret: makeApiSecret() }),
   )
   const outcomes = await Promise.all(attempts.map(outcome))
   expect(outcomes.filter((code) => code === 'RATE_LIMITED')).toHaveLength(40)
@@ -224,8 +221,82 @@ test('unknown and missing keys count per address, also under invented names', as
   expect(rows.map((row) => row.name)).toEqual([
     'auth:address:203.0.113.5',
     'auth:address:203.0.113.6',
-    `auth:key:${shop.apiKeyId}`,
+    `auth:key:${shop.apiKeyId} 203.0.113.5`,
   ])
+})
+
+/** Tries `count` wrong secrets of a key at once, each from an address of its own. */
+const wrongFromAnywhere = async (shop: Awaited<ReturnType<typeof makeMerchant>>, count: number) => {
+  const wrong = { ...shop, secret: makeApiSecret() }
+  const tries = Array.from({ length: count }, (_, at) =>
+    outcome(signIn(at % 2 ? access : elsewhere, wrong, { clientAddress: `198.51.${at >> 8}.${at & 255}` })),
+  )
+  return Object.groupBy(await Promise.all(tries), (code) => String(code))
+}
+
+test('a stranger with 25 wrong secrets of a key locks no other address out, known or new', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  const wrong = { ...shop, secret: makeApiSecret() }
+  const tries = Array.from({ length: 25 }, () => signIn(access, wrong, { clientAddress: '203.0.113.9' }))
+  const codes = await Promise.all(tries.map(outcome))
+  expect(codes.filter((code) => code === 'RATE_LIMITED')).toHaveLength(5)
+  for (const node of [access, elsewhere])
+    expect(await signIn(node, shop)).toMatchObject({ rateLimit: { allowed: true, limit: 20 } })
+  expect(await outcome(signIn(access, shop, { clientAddress: '203.0.113.9' }))).toBe('RATE_LIMITED')
+})
+
+test('wrong secrets of a key from all addresses are bounded, except where it signed in before', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  const server = { clientAddress: '2001:db8::1' }
+  await signIn(access, shop, server)
+  const codes = await wrongFromAnywhere(shop, 130)
+  expect(codes['CREDENTIALS_REJECTED']).toHaveLength(100)
+  expect(codes['RATE_LIMITED']).toHaveLength(30)
+
+  const { code, detail } = await refusalOf(signIn(access, shop, { clientAddress: '203.0.113.1' }))
+  expect(code).toBe('RATE_LIMITED')
+  expect(detail.retryAfterS).toBeGreaterThan(3_500)
+  expect(detail.retryAfterS).toBeLessThanOrEqual(3_600)
+  expect(detail.rateLimit).toMatchObject({ limit: 20, remaining: 19 })
+
+  // The server signs in from its network, up to the limit of an address, and not beyond.
+  const left = Array.from({ length: 19 }, () => signIn(elsewhere, shop, { clientAddress: '2001:db8::2' }))
+  expect(await Promise.all(left.map(outcome))).toEqual(Array.from({ length: 19 }, () => 'accepted'))
+  expect(await outcome(signIn(access, { ...shop, secret: makeApiSecret() }, server))).toBe('RATE_LIMITED')
+  // Other keys have their own bound.
+  const other = await makeMerchant(db.database.pool)
+  expect(await outcome(signIn(access, other, { clientAddress: '203.0.113.1' }))).toBe('accepted')
+})
+
+test('right secrets are no failures, also where the answer is a refusal', async () => {
+  const shop = await makeMerchant(db.database.pool, { scopes: ['pay'], whitelist: ['198.51.0.0/16'] })
+  const from = (at: number, more: object = {}) => ({ clientAddress: `198.51.77.${at}`, ...more })
+  for (let at = 0; at < 12; at += 1) {
+    expect(await outcome(signIn(access, shop, from(at, { scopes: ['pay'] })))).toBe('accepted')
+    expect(await outcome(signIn(access, shop, from(at, { scopes: ['team'] })))).toBe('FORBIDDEN')
+    const off = { clientAddress: `203.0.113.${at}` }
+    expect(await outcome(signIn(access, shop, off))).toBe('ADDRESS_NOT_ALLOWED')
+  }
+  await deactivate(db.database.pool, shop.merchantId)
+  expect(await outcome(signIn(access, shop, from(99)))).toBe('ACCOUNT_INACTIVE')
+  const { rows } = await db.owner.query('SELECT failures FROM sign_in_wait')
+  expect(rows).toEqual([{ failures: 0 }])
+  // An address from which the key was refused is not known.
+  const known = await db.owner.query(
+    `SELECT account FROM sign_in_address WHERE account = encode(sha256($1), 'base64')`,
+    [`key ${shop.apiKeyId}`],
+  )
+  expect(known.rowCount).toBe(12)
+})
+
+test('a key knows at most 100 addresses, the newest', async () => {
+  const shop = await makeMerchant(db.database.pool)
+  const from = (at: number) => ({ clientAddress: `192.0.2.${at}` })
+  for (let at = 0; at < 103; at += 1) await signIn(access, shop, from(at))
+  await wrongFromAnywhere(shop, 101)
+  const codes = []
+  for (const at of [0, 1, 50, 102]) codes.push(await outcome(signIn(access, shop, from(at))))
+  expect(codes).toEqual(['RATE_LIMITED', 'RATE_LIMITED', 'accepted', 'accepted'])
 })
 
 test('a request without the header has no actor; any other scheme or form is refused', async () => {

@@ -8,14 +8,10 @@ import type { Actor } from './actor.ts'
 import { BlockedAddresses } from '../members/blocked-addresses.ts'
 import { type KeyLimitSet, keyLimitsInput, narrow } from '../keys/key-limits.ts'
 import { CredentialWatch, type CredentialState } from './credentials.ts'
-import {
-  addressBlock,
-  type AddressMatcher,
-  addressMatcher,
-  isAddressAllowed,
-} from '../../shared/ip-whitelist.ts'
+import { type AddressMatcher, addressMatcher, isAddressAllowed } from '../../shared/ip-whitelist.ts'
 import { Passwords } from '../members/passwords.ts'
-import { type RateLimitState, takeHit } from '../../limits/window.ts'
+import { takeKeyTry } from '../../limits/key-tries.ts'
+import type { RateLimitState } from '../../limits/window.ts'
 import { type Role, roles } from '../members/roles.ts'
 import { defaultScopes, isScope, lackingScopes, type Scope, scopes } from './scopes.ts'
 import {
@@ -29,9 +25,6 @@ import { openSigningKeys } from '../secrets/signing-keys.ts'
 import { createTokens, type Tokens } from './tokens.ts'
 import { LruMap } from '../../shared/lru-map.ts'
 import { sqlFunction } from '../../database/sql-function.ts'
-
-/** The most attempts at `POST /auth` per key or address and window (see docs/design/rules.md#bounds). */
-export const authAttemptsMax = 20
 
 /** The parts that decide who may use the service. */
 export interface Access {
@@ -170,12 +163,12 @@ export async function exchangeCredentials(
   const key = input.apiKey ?? ''
   const secret = input.apiSecret ?? ''
   const found = isApiKey(key) ? await findKey(access.pool, key) : null
-  const counted = found ? `key:${found.id}` : `address:${addressBlock(clientAddress)}`
-  const rateLimit = await takeHit(access.pool, `auth:${counted}`, authPolicy)
+  const taken = await takeKeyTry(access.pool, found?.id ?? null, clientAddress)
+  const { counted, rateLimit, retryAfterS } = taken
   const refusal = (code: RefusalCode, message?: string, detail?: RefusalDetail) =>
     new DomainError(code, message, { ...detail, rateLimit })
 
-  if (!rateLimit.allowed) throw refusal('RATE_LIMITED', undefined, { retryAfterS: rateLimit.resetS })
+  if (retryAfterS !== null) throw refusal('RATE_LIMITED', undefined, { retryAfterS })
   // An unknown or revoked key takes as much work as a wrong secret and gets the same message.
   const isVerified =
     isApiSecret(secret) && secretMatches(access.master, secret, found?.isRevoked ? null : found)
@@ -183,12 +176,14 @@ export async function exchangeCredentials(
     access.log.info({ counted, clientAddress }, 'credentials rejected')
     throw refusal('CREDENTIALS_REJECTED')
   }
+  await taken.accept()
   if (!found.isMerchantActive) throw refusal('ACCOUNT_INACTIVE')
   const problem = addressProblem(found.whitelist, found, clientAddress)
   if (problem !== null) {
     access.blocked.record(found.merchantId, clientAddress)
     throw refusal('ADDRESS_NOT_ALLOWED', problem)
   }
+  await taken.remember()
 
   const asked = [...new Set(input.scopes ?? defaultScopes)].filter(isScope)
   const lacking = lackingScopes(new Set(found.scopes), asked)
@@ -205,8 +200,6 @@ export async function exchangeCredentials(
   const { scopes: granted, keyLimits } = options
   return { ...issued, merchantId, apiKeyId, scopes: granted, keyLimits, rateLimit }
 }
-
-const authPolicy = { max: authAttemptsMax, windowMs: limits.authWindowMs }
 
 interface FoundKey extends StoredSecret, KeyLimitSet {
   id: number

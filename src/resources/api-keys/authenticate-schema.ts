@@ -63,7 +63,7 @@ builder.mutationField('authenticate', (t) =>
     scope: 'public',
     description:
       'Exchanges an API key and its secret for an access token. An API key has 20 sign-ins ' +
-      'in 15 minutes, failed ones included.',
+      'in 15 minutes from one address, failed ones included.',
     errors: refusals(
       'INVALID_INPUT',
       'CREDENTIALS_REJECTED',
