@@ -132,14 +132,15 @@ export function canonicalAddress(text: string): string | null {
 /**
  * Returns the block of addresses that one customer probably has, as a name for counting: an IPv4 address
  * itself, the /64 network of an IPv6 address, `unknown` for null.
+ * @param groups the groups of an IPv6 address that name its block
  */
-export function addressBlock(address: string | null): string {
+export function addressBlock(address: string | null, groups = 4): string {
   if (!address?.includes(':')) return address ?? 'unknown'
   const [head = '', tail] = address.split('::')
   const before = head.split(':').filter(Boolean)
   const after = tail?.split(':').filter(Boolean) ?? []
   const zeros = Array.from({ length: 8 - before.length - after.length }, () => '0')
-  return `${[...before, ...zeros, ...after].slice(0, 4).join(':')}::/64`
+  return `${[...before, ...zeros, ...after].slice(0, groups).join(':')}::/${16 * groups}`
 }
 
 /** The matchers used last. A merchant's list stays the same for days, and each request needs its matcher. */

@@ -3,8 +3,8 @@ import { eventually } from '../kit/eventually.ts'
 import { openFixture } from '../kit/fixture.ts'
 import type { TestMerchant } from '../kit/app.ts'
 
-// The slots of a link, within production's limits: one visitor cannot use them up, and an attempt holds its
-// slot for ten minutes at most.
+// The slots of a link, within production's limits: visitors who do not pay cannot keep them, and an attempt
+// holds its slot for ten minutes at most.
 
 const fixture = await openFixture({
   RATE_LIMIT_PUBLIC: '60',
@@ -124,8 +124,8 @@ test('a payer who paid or refused frees the slot for the next payer of that addr
 test('a small link lets three payers of an address try at a time', async () => {
   const ten = await link(10)
   expect(countOf(await times(5, () => pay(ten, thief, silent())))).toEqual({ 303: 3, 429: 2 })
-  // The 64-bit network of an IPv6 address counts as one address.
-  const network = (host: number) => `2001:db8:1:2::${host}`
+  // The 48-bit network of an IPv6 address counts as one address.
+  const network = (subnet: number) => `2001:db8:1:${subnet}::7`
   expect(countOf(await Promise.all([1, 2, 3, 4].map((host) => pay(ten, network(host), silent()))))).toEqual({
     303: 3,
     429: 1,
@@ -143,7 +143,71 @@ test('no address is stored in the clear, and none longer than it counts', async 
     return rows.map(({ row }) => row)
   }
   expect(await kept()).toEqual([expect.not.stringContaining('192.0.2')])
-  await advance(10 * minute)
+  await advance(360 * minute)
   await owner.query('SELECT sweep_link_slots(1000)')
   expect(await kept()).toEqual([])
 })
+
+test('ten addresses that do not pay hold all slots once, and half of them after that', async () => {
+  const ten = Array.from({ length: 10 }, visitor)
+  const forty = await link(40)
+  const take = async () =>
+    countOf(await Promise.all(ten.flatMap((from) => [1, 2, 3, 4].map(() => pay(forty, from, silent())))))
+  expect(await take()).toEqual({ 303: 40 })
+  expect((await pay(forty, visitor(), paying())).status).toBe(429)
+  // The half of the slots that is left is for others, again and again.
+  for (let round = 1; round <= 3; round += 1) {
+    await advance(10 * minute)
+    const half = Math.floor((41 - round) / 2)
+    expect(await take()).toEqual({ 303: half, 429: 40 - half })
+    expect((await pay(forty, visitor(), paying())).status).toBe(303)
+    await eventually(async () => expect((await usesOf(forty)).used).toBe(round))
+    if (round === 1) expect((await pay(forty, ten[0] ?? '', paying())).status).toBe(429)
+  }
+})
+
+test('the last payment of a link is not for an address that let three attempts lapse', async () => {
+  const one = await link(1)
+  for (let n = 0; n < 3; n += 1) {
+    expect((await pay(one, thief, silent())).status).toBe(303)
+    await advance(10 * minute)
+  }
+  const refused = await pay(one, thief, silent())
+  expect(refused.status).toBe(429)
+  expect(refused.retryAfterS).toBeGreaterThan(5 * 3_600)
+  expect((await pay(one, visitor(), paying())).status).toBe(303)
+  await eventually(async () => expect((await usesOf(one)).used).toBe(1))
+})
+
+test('a prompt that ends after a minute counts as unpaid, one that is refused at once does not', async () => {
+  const [slow, quick] = [await link(2), await link(2)]
+  /** A phone whose prompt ends after a minute, and one that refuses it at once. */
+  const ending = () => `701001${String((numbers += 1) % 100).padStart(2, '0')}`
+  const refusing = () => `700100${String((numbers += 1) % 100).padStart(2, '0')}`
+  const unpaid = async (of: Link, phone: string) => {
+    expect((await pay(of, thief, phone)).status).toBe(303)
+    await eventually(async () => expect((await usesOf(of)).open).toBe(0))
+  }
+  for (let n = 0; n < 4; n += 1) await unpaid(quick, refusing())
+  expect(await remembered(quick)).toBe(0)
+  for (let n = 0; n < 3; n += 1) {
+    expect((await pay(slow, thief, ending())).status).toBe(303)
+    // The service may read the end of the prompt before it reads the new time.
+    await owner.query(
+      `UPDATE link_slot SET created_at = created_at - interval '1 minute' WHERE payment_link_id = $1`,
+      [slow.id],
+    )
+    await advance(2 * minute)
+    await eventually(async () => expect((await usesOf(slow)).open).toBe(0))
+  }
+  expect(await remembered(slow)).toBe(3)
+  // One of two slots is taken by another payer, so half of them is not free.
+  expect((await pay(slow, visitor(), silent())).status).toBe(303)
+  expect((await pay(slow, thief, silent())).status).toBe(429)
+  expect((await pay(slow, visitor(), silent())).status).toBe(303)
+})
+
+async function remembered({ id }: Link): Promise<number> {
+  const { rows } = await owner.query('SELECT FROM link_slot WHERE payment_link_id = $1', [id])
+  return rows.length
+}

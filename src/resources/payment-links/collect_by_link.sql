@@ -59,12 +59,7 @@ BEGIN
     RETURN;
   ELSE
     waits := 'crowded';
-    free_at := (
-      SELECT p.created_at + link_slot_time() FROM link_slot p
-      WHERE p.address = visitor AND p.created_at > at - link_slot_time()
-      ORDER BY p.created_at DESC LIMIT 1
-      OFFSET CASE WHEN used.usage_limit IS NULL THEN 100 ELSE least(100,
-        greatest(3, used.usage_limit / 10)) END - 1);
+    free_at := link_visitor_waits_until(used, visitor, at);
   END IF;
   -- Each window allows `most` unpaid attempts. Where a window is full, the next attempt is allowed when the
   -- oldest of the `most` newest attempts leaves the window.

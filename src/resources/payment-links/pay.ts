@@ -46,12 +46,11 @@ export interface LinkAttempt {
 /**
  * Begins a payment by a link and asks the operator to prompt the payer, as `collect` does for a merchant: the
  * request is recorded before the operator is asked. The attempt holds a slot of the link until it ends, for
- * ten minutes at most. One client address may hold a tenth of the slots at a time, but no fewer than 3 and
- * no more than 100; of a link without a usage limit, 100.
+ * ten minutes at most. `link_visitor_waits_until` says how many slots one client address may hold.
  * @param raw.amount the amount that the payer was shown or typed
  * @throws DomainError INVALID_INPUT, NOT_FOUND, LINK_CLOSED, AMOUNT_CHANGED, DUPLICATE_REFERENCE,
  *   RATE_LIMITED (`whose: 'telephone'` where the telephone was prompted often and did not pay, `'link'` where
- *   open attempts hold all slots, `'address'` where the client address holds as many slots as it may),
+ *   open attempts hold all slots, `'address'` where the client address must wait),
  *   OPERATOR_UNAVAILABLE (nothing was recorded), PAYMENT_REFUSED (recorded as failed)
  */
 export async function payByLink(
@@ -168,8 +167,14 @@ async function record(
 /** The value of `whose` for each outcome after which the payer must wait: the bound that was reached. */
 const waitsFor = { asked: 'telephone', held: 'link', crowded: 'address' } as const
 
-/** Returns the hash of a client address. The database keeps the hash while the attempt holds a slot. */
+/** The groups of an IPv6 address that name a customer: a provider gives one customer up to a /48 network. */
+const customerGroups = 3
+
+/**
+ * Returns the hash of a client address; of IPv6, of the network that one customer may have whole. The database
+ * keeps the hash of an unpaid attempt for six hours.
+ */
 function hashOfVisitor({ access, clientAddress }: Context, linkId: number): Buffer {
-  const visitor = `link:${linkId}:${addressBlock(clientAddress)}`
+  const visitor = `link:${linkId}:${addressBlock(clientAddress, customerGroups)}`
   return hashSecret(visitor, access.master.pepper(currentPepperId))
 }
