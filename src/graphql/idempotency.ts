@@ -1,6 +1,7 @@
 import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core'
 import type { GraphQLFieldResolver } from 'graphql'
 import type { Context } from '../context.ts'
+import { isConnectionLost, OutcomeUnknown } from '../database/busy.ts'
 import { DomainError, refusals } from '../shared/errors.ts'
 
 declare global {
@@ -23,8 +24,11 @@ export class IdempotencyPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
   ): GraphQLFieldResolver<unknown, Types['Context'], object> {
     if (config.kind !== 'Mutation') return resolve
     return async (source, args, ctx, info) => {
-      const operation = (ctx as unknown as Context).idempotentOperation
-      if (!operation) return resolve(source, args, ctx, info)
+      const { idempotentOperation: operation, actor } = ctx as unknown as Context
+      if (!operation) {
+        if (actor === null || hasReference(args)) return resolve(source, args, ctx, info)
+        return once(async () => resolve(source, args, ctx, info))
+      }
       // A dry run is rolled back: it does not use the key, and does not find a row that was made under the
       // key.
       if ('dryRun' in args && args.dryRun === true)
@@ -43,6 +47,24 @@ export class IdempotencyPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
 }
 
 SchemaBuilder.registerPlugin('idempotency', IdempotencyPlugin)
+
+/**
+ * Whether a reference names the payment, so that a repetition finds it. Without a reference or key, a caller
+ * must not be told to repeat a change of which the outcome is unknown.
+ */
+function hasReference({ input }: { input?: unknown }): boolean {
+  return typeof input === 'object' && input !== null && typeof Reflect.get(input, 'reference') === 'string'
+}
+
+/** Runs a change that the caller cannot repeat safely. @throws OutcomeUnknown, and every error of `change` */
+async function once<T>(change: () => Promise<T>): Promise<T> {
+  try {
+    return await change()
+  } catch (error) {
+    if (isConnectionLost(error)) throw new OutcomeUnknown('the connection broke', { cause: error })
+    throw error
+  }
+}
 
 function outcomeOf(result: unknown): 'nothing' | 'done' {
   if (!(result instanceof DomainError)) return 'done'

@@ -9,6 +9,7 @@ import { takeSlots } from '../limits/slot.ts'
 import type { Services } from '../context.ts'
 import type { Outlet } from '../graphql/broadcast.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
+import { busyRefusal } from '../database/busy.ts'
 import { watchActor } from '../graphql/live-stream.ts'
 import type { CheckedOperation } from '../graphql/checked-operation.ts'
 import { beforeDocument, type Operations } from '../graphql/operation.ts'
@@ -236,6 +237,12 @@ async function admit(services: Services, client: Client<Params, Connection>): Pr
     return true
   } catch (error) {
     if (error instanceof DomainError) return false
+    const busy = busyRefusal(error)
+    if (busy) {
+      anonymous.log.warn({ err: error }, 'the database did not answer in time')
+      extra.socket.close(tryAgainLater, busy.message)
+      return false
+    }
     anonymous.log.error({ err: error }, 'a WebSocket could not be signed in')
     extra.socket.close(CloseCode.InternalServerError, 'Internal server error')
     return false
