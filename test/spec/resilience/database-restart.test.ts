@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import WebSocket from 'ws'
+import { WebSocket } from 'ws'
 import { borrow, openClient } from '../../kit/client.ts'
 import { databaseUrl } from '../../kit/database-url.ts'
 import { eventually } from '../../kit/eventually.ts'
