@@ -28,7 +28,7 @@ test.each([
   expect(isConnectionLost(withCode(code))).toBe(isLost)
 })
 
-test('a session that the server ends is no fault of the service, whatever its code', () => {
+test('each code with which the server ends a session is no fault of the service', () => {
   const refused = Object.assign(withCode('55000'), { severity: 'FATAL' })
   expect(busyRefusal(refused)).toMatchObject({ code: 'SERVICE_DOWN', detail: { retryAfterS: 1 } })
   expect(busyRefusal(withCode('55000'))).toBe(null)

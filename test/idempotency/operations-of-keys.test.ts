@@ -5,11 +5,11 @@ import { routes } from '../../src/http/rest/routes.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 
-// A key that REST or GraphQL took before migration 0011 is used up for both of them afterwards.
+// A key that REST or GraphQL took before migration 0007 is used up for both of them afterwards.
 
 const db = await useTestDatabase()
 const migration = readFileSync(
-  join(import.meta.dirname, '../../prisma/migrations/0011_operations_of_keys/migration.sql'),
+  join(import.meta.dirname, '../../prisma/migrations/0007_operations_of_keys/migration.sql'),
   'utf8',
 )
 let merchantId: number

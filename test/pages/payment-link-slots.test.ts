@@ -178,6 +178,14 @@ test('the last payment of a link is not for an address that let three attempts l
   await eventually(async () => expect((await usesOf(one)).used).toBe(1))
 })
 
+test('a payer whose own prompts lapsed may try again, also for the last payment of a link', async () => {
+  const [one, from, phone] = [await link(1), visitor(), silent()]
+  for (let n = 0; n < 4; n += 1) {
+    expect((await pay(one, from, phone)).status).toBe(303)
+    await advance(30 * minute)
+  }
+})
+
 test('a prompt that ends after a minute counts as unpaid, one that is refused at once does not', async () => {
   const [slow, quick] = [await link(2), await link(2)]
   /** A phone whose prompt ends after a minute, and one that refuses it at once. */

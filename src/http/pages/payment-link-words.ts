@@ -33,7 +33,7 @@ const fr = {
     crowd: 'Beaucoup de personnes paient en ce moment. Réessayez dans une minute.',
     nearby: (minutes: number) =>
       'Plusieurs paiements sont déjà en cours depuis votre connexion. Terminez-les, ' +
-      `ou réessayez dans ${minutes} min.`,
+      `ou réessayez ${minutes < 60 ? `dans ${minutes} min` : 'plus tard'}.`,
     changed: 'Le montant vient de changer. Vérifiez-le, puis payez. Aucune demande n’a été envoyée.',
   },
   closed: {
@@ -128,7 +128,8 @@ const en: typeof fr = {
       `or try again ${minutes < 60 ? `in ${minutes} min` : 'later'}.`,
     crowd: 'Many people are paying at this moment. Try again in a minute.',
     nearby: (minutes) =>
-      `Several payments are under way from your connection. Finish them, or try again in ${minutes} min.`,
+      'Several payments are under way from your connection. Finish them, ' +
+      `or try again ${minutes < 60 ? `in ${minutes} min` : 'later'}.`,
     changed: 'The amount has just changed. Check it, then pay. No request was sent.',
   },
   closed: {

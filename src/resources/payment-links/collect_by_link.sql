@@ -59,7 +59,7 @@ BEGIN
     RETURN;
   ELSE
     waits := 'crowded';
-    free_at := link_visitor_waits_until(used, visitor, at);
+    free_at := link_visitor_waits_until(used, visitor, phone, at);
   END IF;
   -- Each window allows `most` unpaid attempts. Where a window is full, the next attempt is allowed when the
   -- oldest of the `most` newest attempts leaves the window.

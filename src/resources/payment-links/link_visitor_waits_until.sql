@@ -1,10 +1,15 @@
 -- Returns the moment from which an address may begin to pay by a link; null where it may now. An address
 -- holds at most a tenth of the slots at once, but no fewer than 3 and no more than 100. After as many unpaid
 -- attempts that held a slot for a minute or more, the address begins only while half of the slots left are
--- free, so that addresses that do not pay leave the other half to addresses that are new at the link.
+-- free, so that addresses that do not pay leave the other half to addresses that are new at the link. The
+-- attempts of the telephone itself do not count here: it has bounds of its own, and its owner may try again.
 -- Granted to payments_service.
-CREATE OR REPLACE FUNCTION link_visitor_waits_until(link payment_link, visitor bytea, at timestamptz)
-  RETURNS timestamptz LANGUAGE plpgsql STABLE SET search_path = public, pg_temp AS $$
+CREATE OR REPLACE FUNCTION link_visitor_waits_until(
+  link payment_link,
+  visitor bytea,
+  phone text,
+  at timestamptz
+) RETURNS timestamptz LANGUAGE plpgsql STABLE SET search_path = public, pg_temp AS $$
 DECLARE
   most int := least(100, greatest(3, coalesce(link.usage_limit, 1000) / 10));
   half int := (link.usage_limit - link.usage_count) / 2;
@@ -17,8 +22,8 @@ DECLARE
 BEGIN
   IF free_at IS NOT NULL OR half IS NULL THEN RETURN free_at; END IF;
   forgotten_at := (
-    SELECT p.created_at + link_memory_time() FROM link_slot p
-    WHERE p.address = visitor AND p.created_at > at - link_memory_time()
+    SELECT p.created_at + link_memory_time() FROM link_slot p JOIN transaction t ON t.id = p.transaction_id
+    WHERE p.address = visitor AND p.created_at > at - link_memory_time() AND t.customer_phone <> phone
     ORDER BY p.created_at DESC OFFSET most - 1 LIMIT 1);
   RETURN CASE WHEN forgotten_at IS NULL THEN NULL WHEN half = 0 THEN forgotten_at
     ELSE link_slots_free_at(link.id, half, at) END;

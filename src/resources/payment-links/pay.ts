@@ -171,8 +171,8 @@ const waitsFor = { asked: 'telephone', held: 'link', crowded: 'address' } as con
 const customerGroups = 3
 
 /**
- * Returns the hash of a client address; of IPv6, of the network that one customer may have whole. The database
- * keeps the hash of an unpaid attempt for six hours.
+ * Returns the hash of a client address; of IPv6, of the network that one customer may have whole. The
+ * database keeps the hash of an unpaid attempt for six hours.
  */
 function hashOfVisitor({ access, clientAddress }: Context, linkId: number): Buffer {
   const visitor = `link:${linkId}:${addressBlock(clientAddress, customerGroups)}`

@@ -84,6 +84,11 @@ test('an operator that gives no statement keeps the halt; then each orphan is na
     const { executions, pending } = (await answer.json()) as { executions: unknown[]; pending: number }
     expect([executions.length, pending]).toEqual([3, 0])
   })
+  // A payment that was settled before the restore proves the operator.
+  await eventually(async () => {
+    const { body } = await app.rest('GET', '/payment/status/known')
+    expect(body).toMatchObject({ state: 'success' })
+  })
   await declare()
   const fault = {
     match: { operator: 'OperatorC', op: 'statement' },
