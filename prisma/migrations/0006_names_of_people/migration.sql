@@ -1,5 +1,5 @@
--- Two people decide a difference. One name is one person, also with other capitals or white space. Decisions of
--- earlier commits stay as they are.
+-- Two people decide a difference. One name is one person, also with other capitals or white space. Decisions
+-- of earlier commits stay as they are.
 ALTER TABLE "settlement_exception"
   DROP CONSTRAINT "settlement_exception_two_people",
   ADD CONSTRAINT "settlement_exception_two_people" CHECK (decided_by = 'operator'

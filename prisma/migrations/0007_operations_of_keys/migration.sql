@@ -1,6 +1,6 @@
--- A key belongs to a mutation, by whatever API it is run: `POST /deposit` and `mutation deposit` are `deposit`.
--- If a merchant used one key by both APIs, the first request keeps it. The answers were encrypted for the old
--- names, so they go: a repetition resumes its operation, and finds what that made.
+-- A key belongs to a mutation, by each API that runs it: `POST /deposit` and `mutation deposit` are one,
+-- `deposit`. If a merchant used one key by both APIs, the first request keeps it. The answers were encrypted
+-- for the old names, so they go: a repetition resumes its operation, and finds what that made.
 WITH renamed AS (
   SELECT k.merchant_id, k.operation, k.key, m.mutation, row_number() OVER (
     PARTITION BY k.merchant_id, k.key, m.mutation ORDER BY k.created_at, k.operation) AS nth
