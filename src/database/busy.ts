@@ -1,4 +1,4 @@
-import { DomainError } from '../shared/errors.ts'
+import { DomainError, UnsafeToRepeat } from '../shared/errors.ts'
 import { limits } from '../shared/limits.ts'
 
 /**
@@ -44,18 +44,13 @@ const lacksResources = /^53\w{3}$/
 /** The message of pg-pool for a timeout, which has no code. */
 const poolWords = 'timeout exceeded when trying to connect'
 
-/** The connection broke during a change that the caller cannot repeat safely: it may have been made. */
-export class OutcomeUnknown extends Error {
-  override readonly name = 'OutcomeUnknown'
-}
-
 /**
  * Returns the refusal for a caller when the database could not serve it, and the caller may repeat the
  * request: nothing was written, or the repetition finds what was written.
  * @returns null where the error has another cause
  */
 export function busyRefusal(error: unknown): DomainError | null {
-  if (error instanceof OutcomeUnknown) return null
+  if (error instanceof UnsafeToRepeat) return isConnectionLost(error.cause) ? null : busyRefusal(error.cause)
   for (const cause of causesOf(error)) {
     const { code, message } = cause
     const detail = { retryAfterS: limits.overloadRetryS }

@@ -1,8 +1,7 @@
 import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core'
-import type { GraphQLFieldResolver } from 'graphql'
+import { GraphQLError, type GraphQLFieldResolver } from 'graphql'
 import type { Context } from '../context.ts'
-import { isConnectionLost, OutcomeUnknown } from '../database/busy.ts'
-import { DomainError, refusals } from '../shared/errors.ts'
+import { DomainError, refusals, UnsafeToRepeat } from '../shared/errors.ts'
 
 declare global {
   export namespace PothosSchemaTypes {
@@ -56,13 +55,16 @@ function hasReference({ input }: { input?: unknown }): boolean {
   return typeof input === 'object' && input !== null && typeof Reflect.get(input, 'reference') === 'string'
 }
 
-/** Runs a change that the caller cannot repeat safely. @throws OutcomeUnknown, and every error of `change` */
+/**
+ * Runs a change that the caller cannot repeat safely.
+ * @throws DomainError, GraphQLError where the request is wrong, UnsafeToRepeat
+ */
 async function once<T>(change: () => Promise<T>): Promise<T> {
   try {
     return await change()
   } catch (error) {
-    if (isConnectionLost(error)) throw new OutcomeUnknown('the connection broke', { cause: error })
-    throw error
+    if (error instanceof DomainError || error instanceof GraphQLError) throw error
+    throw new UnsafeToRepeat('a change failed', { cause: error })
   }
 }
 

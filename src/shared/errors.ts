@@ -224,3 +224,11 @@ export class DomainError extends Error {
     this.detail = detail
   }
 }
+
+/**
+ * The failure of a change whose caller cannot repeat it safely: no reference or key would find what was made.
+ * `cause` is the failure itself. If the connection to the database broke, the change may have been made.
+ */
+export class UnsafeToRepeat extends Error {
+  override readonly name = 'UnsafeToRepeat'
+}

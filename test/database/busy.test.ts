@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { DatabaseError } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
-import { busyRefusal, isConnectionLost, OutcomeUnknown } from '../../src/database/busy.ts'
+import { UnsafeToRepeat } from '../../src/shared/errors.ts'
+import { busyRefusal, isConnectionLost } from '../../src/database/busy.ts'
 import { openDatabase } from '../../src/database/client.ts'
 
 const withCode = (code: string) => Object.assign(new DatabaseError('stated', 6, 'error'), { code })
@@ -37,7 +38,7 @@ test('each code with which the server ends a session is no fault of the service'
 test('a change whose outcome is unknown gives no refusal that asks for a repetition', () => {
   const lost = new Error('Connection terminated unexpectedly')
   expect(busyRefusal(lost)?.code).toBe('SERVICE_DOWN')
-  expect(busyRefusal(new OutcomeUnknown('the connection broke', { cause: lost }))).toBe(null)
+  expect(busyRefusal(new UnsafeToRepeat('the connection broke', { cause: lost }))).toBe(null)
 })
 
 test('a server that does not listen is down for every way into the database', async () => {
