@@ -202,7 +202,8 @@ describe('hostile workbooks', () => {
     const slow = workbook({ rows: `${titles}${'<?a?>'.repeat(1_000_000)}` })
     const parts = watchParts()
     expect(await refusalOf(slow)).toContain('file takes too long to read')
-    expect(await parts()).toHaveProperty([sheet], false)
+    // The smaller parts before the sheet may already take more time than none.
+    expect(await parts()).not.toHaveProperty([sheet], true)
   })
 
   test('an archive that declares less than its real size is refused', async () => {
