@@ -1,7 +1,13 @@
 import { PothosValidationError } from '@pothos/core'
 import { GraphQLError, Kind } from 'graphql'
 import { busyRefusal } from '../database/busy.ts'
-import { DomainError, type FieldProblem, type RefusalCode, refusals as table } from '../shared/errors.ts'
+import {
+  DomainError,
+  type FieldProblem,
+  type RefusalCode,
+  refusals as table,
+  UnsafeToRepeat,
+} from '../shared/errors.ts'
 import type { Log } from '../telemetry/log.ts'
 import { builder } from './builder.ts'
 import { nameEnum } from './enums.ts'
@@ -101,7 +107,7 @@ export function toGraphQLError(error: unknown, requestId: string, log: Log): Gra
   const thrown = rootCause(originalError)
   const busy = busyRefusal(thrown)
   if (busy) log.warn({ err: thrown, requestId, path }, 'the database did not answer in time')
-  const cause = busy ?? thrown
+  const cause = busy ?? (thrown instanceof UnsafeToRepeat ? thrown.cause : thrown)
   if (cause instanceof DomainError) {
     const { problems, requiredScopes, retryAfterS } = cause.detail
     const extensions = {
