@@ -15,15 +15,28 @@ export interface Workbook {
 export function workbook({ rows = '', texts = '', styles = '', parts = {}, ...more }: Workbook): Buffer {
   const { sheets = '<sheet name="a" r:id="r1"/>', sheet = sheetOf(rows) } = more
   return zipOf({
+    '_rels/.rels': relations({ type: 'officeDocument', target: 'xl/workbook.xml' }),
     'xl/workbook.xml': `<workbook xmlns:r="r"><sheets>${sheets}</sheets></workbook>`,
-    'xl/_rels/workbook.xml.rels':
-      '<Relationships><Relationship Id="r1" Target="worksheets/sheet1.xml"/>' +
-      '<Relationship Id="r2" Target="/xl/worksheets/sheet2.xml"/></Relationships>',
+    'xl/_rels/workbook.xml.rels': relations(
+      { type: 'worksheet', target: 'worksheets/sheet1.xml' },
+      { type: 'worksheet', target: '/xl/worksheets/sheet2.xml' },
+      { type: 'sharedStrings', target: 'sharedStrings.xml' },
+      { type: 'styles', target: 'styles.xml' },
+    ),
     'xl/worksheets/sheet1.xml': sheet,
     'xl/sharedStrings.xml': `<sst>${texts}</sst>`,
     'xl/styles.xml': `<styleSheet>${styles}</styleSheet>`,
     ...parts,
   })
+}
+
+/** References to parts, with the ids r1, r2 and so on. */
+export function relations(...to: readonly { type: string; target: string }[]): string {
+  const types = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
+  const each = to.map(
+    ({ type, target }, n) => `<Relationship Id="r${n + 1}" Type="${types}/${type}" Target="${target}"/>`,
+  )
+  return `<Relationships>${each.join('')}</Relationships>`
 }
 
 /** A sheet of these rows. */

@@ -13,6 +13,10 @@ export const importBounds = {
   textsMax: 200_000,
   /** Columns of a workbook up to the last one with a content. */
   columnsMax: 1_000,
+  /** Lines and contents that are looked up under merged cells. */
+  mergedMax: 1_000_000,
+  /** The longest number format that a spreadsheet can have. */
+  formatLengthMax: 255,
   /** Unpacked size of the parts that are read, and the number of all parts of the archive. */
   unpackedMaxBytes: 12 * 1_024 ** 2,
   partsMax: 2_000,

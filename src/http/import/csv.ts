@@ -4,7 +4,7 @@ import { CsvError, type Info, parse } from 'csv-parse'
 import { invalidInput } from '../../shared/input.ts'
 import { yieldIfBusy } from '../../shared/yield-if-busy.ts'
 import { importBounds } from './bounds.ts'
-import { fileProblem, type TableRow } from './row.ts'
+import { expected, fileProblem, type TableRow } from './row.ts'
 
 /**
  * Reads the lines of a CSV file as spreadsheets of any language write it: separated by commas, semicolons or
@@ -13,11 +13,14 @@ import { fileProblem, type TableRow } from './row.ts'
  */
 export async function* csvRows(file: Buffer): AsyncGenerator<TableRow, void> {
   const encoding = encodingOf(file)
-  const head = new TextDecoder(encoding).decode(file.subarray(0, importBounds.lineMaxBytes)).trimStart()
+  const isDamaged = encoding === 'utf-8' && !isUtf8(file)
+  const start = new TextDecoder(encoding).decode(file.subarray(0, importBounds.lineMaxBytes))
+  const [declaration = '', declared] = /^sep=([,;\t])(?:\r\n|\r|\n)/i.exec(start) ?? []
+  const head = start.slice(declaration.length).trimStart()
   // A file that a web page offers as a spreadsheet is often an HTML page.
   if (head.startsWith('<')) throw fileProblem(`is a web page, not a table: ${expected}`)
   const parser = parse({
-    delimiter: delimiterOf(head),
+    delimiter: declared ?? delimiterOf(head),
     record_delimiter: ['\r\n', '\n', '\r'],
     relax_column_count: true,
     relax_quotes: true,
@@ -29,6 +32,12 @@ export async function* csvRows(file: Buffer): AsyncGenerator<TableRow, void> {
     const lines: AsyncIterable<Line> = Readable.from(piecesOf(file, encoding)).pipe(parser)
     for await (const { record, info } of lines) {
       const line = lineOf(info)
+      // Excel reads this line as a declaration of the separator, and shows it to people as no line.
+      if (declared !== undefined && line === 1) continue
+      if (isDamaged && record.some((cell) => cell.includes('\ufffd'))) {
+        const message = 'has a letter that is not UTF-8: correct it, or save the table as CSV UTF-8'
+        throw invalidInput([{ field: `lines[${line}]`, message }])
+      }
       if (line > importBounds.linesMax) {
         throw fileProblem(`has more than ${importBounds.linesMax} lines: delete the empty ones`)
       }
@@ -40,9 +49,6 @@ export async function* csvRows(file: Buffer): AsyncGenerator<TableRow, void> {
     throw invalidInput([{ field, message: 'is too long, or has a quotation mark that is not closed' }])
   }
 }
-
-/** The advice on the file to send, as a part of a sentence. */
-export const expected = 'send the table as CSV or XLSX'
 
 interface Line {
   record: string[]
@@ -59,13 +65,18 @@ function lineOf({ records, empty_lines }: Info): number {
 
 /**
  * Finds the encoding. Excel writes UTF-16 for "Unicode text", UTF-8 for "CSV UTF-8", and Windows-1252 for a
- * plain CSV.
+ * plain CSV. A file with letters in UTF-8 is UTF-8 even where some bytes are wrong: Windows-1252 would turn
+ * each of its accents into two other letters.
  */
 function encodingOf(file: Buffer): string {
   if (file[0] === 0xff && file[1] === 0xfe) return 'utf-16le'
+  if (file[0] === 0xfe && file[1] === 0xff) return 'utf-16be'
   if (file.includes(0)) throw fileProblem(`is not a table: ${expected}`)
-  return isUtf8(file) ? 'utf-8' : 'windows-1252'
+  return isUtf8(file) || hasUtf8Letter.test(file.toString('latin1')) ? 'utf-8' : 'windows-1252'
 }
+
+/** A letter of two or three bytes, each as one sign. */
+const hasUtf8Letter = /[\xc3-\xdf][\x80-\xbf](?![\x80-\xbf])|[\xe1-\xef][\x80-\xbf]{2}(?![\x80-\xbf])/
 
 /**
  * Returns the separator: the comma, semicolon or tab that is most frequent in the first line, outside of

@@ -38,10 +38,10 @@ interface Column {
   title: string
 }
 
-/** The columns of the table, and the index of the first column after the last title. */
+/** The columns that are read, and the indexes of all columns with a title. */
 interface Head {
   columns: ReadonlyMap<Field, Column>
-  width: number
+  titled: ReadonlySet<number>
 }
 
 /**
@@ -92,7 +92,9 @@ function readHead({ cells }: TableRow): Head {
   const columns = new Map<Field, Column>()
   const problems: string[] = []
   for (const [at, cell] of cells.entries()) {
-    const title = typeof cell === 'string' ? cell.trim() : ''
+    // A title that a person does not see counts: the cells below it are refused, with their places.
+    const words = typeof cell === 'object' ? cell.text : cell
+    const title = typeof words === 'string' ? words.trim() : ''
     const field = fields.find((each) => (titles[each] as readonly string[]).includes(plain(title)))
     const first = field && columns.get(field)
     if (first) problems.push(`has two columns with the same meaning: ${first.title} and ${title}`)
@@ -103,9 +105,11 @@ function readHead({ cells }: TableRow): Head {
     problems.push(`has no column ${titles[field].join(' or ')} in its first line`)
   }
   if (problems.length > 0) throw invalidInput(problems.map((message) => ({ field: 'file', message })))
-  // Empty titles at the end do not count: Excel keeps separators where cells once had a content.
-  const last = cells.findLastIndex((cell) => typeof cell === 'object' || String(cell ?? '').trim() !== '')
-  return { columns, width: last + 1 }
+  return { columns, titled: new Set(cells.flatMap((cell, at) => (hasContent(cell) ? [at] : []))) }
+}
+
+function hasContent(cell: TableCell | undefined): boolean {
+  return typeof cell === 'object' || String(cell ?? '').trim() !== ''
 }
 
 /** Returns a title in plain letters: `Numéro ` → `numero`, `Payment method` → `payment_method`. */
@@ -117,17 +121,17 @@ function plain(title: string): string {
     .replaceAll(/[\s-]+/g, '_')
 }
 
-function recipientOf({ cells, isHidden }: TableRow, { columns, width }: Head): Recipient {
+function recipientOf({ cells, isHidden }: TableRow, { columns, titled }: Head): Recipient {
   const recipient: Recipient = {}
   for (const [field, { at }] of columns) {
     const cell = cells[at]
-    if (cell === undefined || (typeof cell === 'string' && cell.trim() === '')) continue
+    if (cell === undefined || !hasContent(cell)) continue
     recipient[field] = typeof cell === 'object' ? cell : readers[field](cell)
   }
   if (isHidden) recipient.amount = { unusable: 'is in a hidden line: show the line, or delete it' }
-  else if (cells.slice(width).some((cell) => typeof cell === 'string' && cell.trim() !== '')) {
+  else if (cells.some((cell, at) => !titled.has(at) && hasContent(cell))) {
     // Without quotation marks `1,500` is two fields, and the first one is a wrong amount.
-    recipient.amount = { unusable: 'is in a line with more fields than the first line has' }
+    recipient.amount = { unusable: 'is in a line with more fields than titles: delete what has no title' }
   }
   return recipient
 }

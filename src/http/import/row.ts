@@ -10,6 +10,8 @@ export type TableCell = string | number | Unusable
  */
 export interface Unusable {
   unusable: string
+  /** The text in the cell, where there is one: it may be a title. */
+  text?: string
 }
 
 /** A line of a table that is not empty, with the number that a spreadsheet shows beside it. */
@@ -20,6 +22,9 @@ export interface TableRow {
   /** True if the line is hidden from people who look at the sheet. */
   isHidden: boolean
 }
+
+/** The advice on the file to send, as a part of a sentence. */
+export const expected = 'send the table as CSV or XLSX'
 
 /** Makes the refusal of a whole file. */
 export function fileProblem(message: string): DomainError {

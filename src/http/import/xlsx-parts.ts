@@ -25,11 +25,12 @@ export async function openParts(file: Buffer): Promise<Parts> {
     }
     entries.set(entry.fileName, entry)
   }
-  let unpacked = 0
+  const read = new Set<Entry>()
   return (path) => {
     const entry = entries.get(path)
     if (!entry) return null
-    unpacked += entry.uncompressedSize
+    read.add(entry)
+    const unpacked = [...read].reduce((sum, { uncompressedSize }) => sum + uncompressedSize, 0)
     if (unpacked > unpackedMaxBytes) {
       const size = unpackedMaxBytes / 1_024 ** 2
       throw fileProblem(`unpacks into more than ${size} MiB: keep only the table in it`)

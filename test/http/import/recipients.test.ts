@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { csvHead, csvLines } from '../../../src/http/csv.ts'
 import { readRecipients } from '../../../src/http/import/recipients.ts'
-import { line, sheetOf, text, titles, workbook, type Workbook } from '../../kit/workbook.ts'
+import { zipOf } from '../../../src/http/import/zip.ts'
+import { line, relations, sheetOf, text, titles, workbook, type Workbook } from '../../kit/workbook.ts'
 
 const awa = { name: 'Awa Traoré', account: '70000001', amount: 5_000, payment_method: 'OperatorA' }
 const csv = (...lines: string[]) => Buffer.from(lines.join('\r\n'))
@@ -29,6 +30,9 @@ describe('CSV in every form that spreadsheets write', () => {
     ['semicolons', csv(head.replaceAll(',', ';'), row.replaceAll(',', ';'))],
     ['tabs', csv(head.replaceAll(',', '\t'), row.replaceAll(',', '\t'))],
     ['UTF-16', Buffer.from(`\ufeff${head}\n${row}\n`.replaceAll(',', '\t'), 'utf16le')],
+    ['UTF-16 of the other order', Buffer.from(`\ufeff${head}\n${row}\n`, 'utf16le').swap16()],
+    ['a declared separator', csv('sep=;', head.replaceAll(',', ';'), row.replaceAll(',', ';'))],
+    ['a declared separator after a BOM', csv('\ufeffSEP=,', `${head},";;;;;;"`, row)],
     [
       'Windows-1252 with titles in French',
       windows1252('Nom;Numéro;Montant;Opérateur\r\nAwa Traoré;70000001;5000;OperatorA'),
@@ -180,6 +184,56 @@ describe('XLSX', () => {
     expect(await read({ rows, texts })).toEqual({ name: 'Awa & Fils', account: '1', amount: 5 })
   })
 
+  test('signs that XML cannot have are read from their codes', async () => {
+    const name = text('Awa_x000D__x000a_Traoré_x005F_x000D_')
+    const [recipient] = await readAll(
+      workbook({ rows: `${titles}<row r="2">${name}<c><v>1</v></c>${five}</row>` }),
+    )
+    expect(recipient?.name).toBe('Awa\r\nTraoré_x000D_')
+  })
+
+  test('a workbook whose parts have other names is read', async () => {
+    const sheet = sheetOf(titles + line(2, '<c s="1"><v>45000</v></c>', '<c t="s"><v>0</v></c>'))
+    const parts = {
+      '_rels/.rels': relations({ type: 'officeDocument', target: '/book/workbook22.xml' }),
+      'book/workbook22.xml': '<workbook xmlns:r="r"><sheets><sheet name="a" r:id="r1"/></sheets></workbook>',
+      'book/_rels/workbook22.xml.rels': relations(
+        { type: 'worksheet', target: 'sheet22.xml' },
+        { type: 'sharedStrings', target: 'texts22.xml' },
+        { type: 'styles', target: '/book/styles22.xml' },
+      ),
+      'book/sheet22.xml': sheet,
+      'book/texts22.xml': '<sst><si><t>70000001</t></si></sst>',
+      'book/styles22.xml': '<styleSheet><cellXfs><xf/><xf numFmtId="14"/></cellXfs></styleSheet>',
+    }
+    expect(await readAll(zipOf(parts))).toEqual([
+      { name: 'Awa', account: '70000001', amount: unusable('is a date') },
+    ])
+  })
+
+  test.each<[string, Record<string, string>, string]>([
+    [
+      'an OpenDocument file',
+      { mimetype: 'application/vnd.oasis.opendocument.spreadsheet', 'content.xml': '<a/>' },
+      'file is an OpenDocument file (ODS): save it as XLSX or CSV',
+    ],
+    [
+      'a binary workbook',
+      {
+        '_rels/.rels': relations({ type: 'officeDocument', target: 'xl/workbook.bin' }),
+        'xl/workbook.bin': '',
+      },
+      'file is a binary workbook (XLSB): save it as XLSX or CSV',
+    ],
+    [
+      'another archive',
+      { 'a.txt': 'a' },
+      'file is an archive without a workbook: send the table as CSV or XLSX',
+    ],
+  ])('%s is refused for what it is', async (_what, parts, words) => {
+    expect(await problemsOf(zipOf(parts))).toEqual([words])
+  })
+
   test.each<[string, string, string, Workbook?]>([
     ['a formula, with any result', '<c><f>B2*2</f><v>5000</v></c>', 'is a formula'],
     ['a formula that was never worked out', '<c><f>B2*2</f><v></v></c>', 'is a formula'],
@@ -295,6 +349,11 @@ describe('problems, as the user of the table reads them', () => {
       ['lines[3] is too long, or has a quotation mark'],
     ],
     ['a line without end', csv(head, '', 'a'.repeat(20_000)), ['lines[3] is too long']],
+    [
+      'UTF-8 with a wrong byte',
+      Buffer.concat([csv(head, row, '"Awa\nTraor'), Buffer.from([0xe9]), Buffer.from('",70000001,5000\n')]),
+      ['lines[3] has a letter that is not UTF-8'],
+    ],
     ['a web page', Buffer.from('\ufeff<html><table><tr><td>nom'), ['file is a web page']],
     [
       'an old workbook',
