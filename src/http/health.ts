@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Services } from '../context.ts'
 import { singleFlight } from '../shared/single-flight.ts'
 import { probePools } from '../database/client.ts'
-import { passOver } from './request.ts'
 import type { HttpServer } from './server.ts'
 import { waits } from '../shared/waits.ts'
 
@@ -21,21 +20,20 @@ export function openHealth(
     const path = message.url?.split('?', 1)[0]
     if (message.method !== 'GET' && message.method !== 'HEAD') {
       response.setHeader('Allow', 'GET, HEAD')
-      answer(message, response, 405, { status: 'method not allowed' })
-    } else if (path === '/livez') answer(message, response, 200, { status: 'live' })
-    else void answerReadiness(services, http, message, response)
+      answer(response, 405, { status: 'method not allowed' })
+    } else if (path === '/livez') answer(response, 200, { status: 'live' })
+    else void answerReadiness(services, http, response)
   }
 }
 
 async function answerReadiness(
   services: Services,
   http: HttpServer,
-  message: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   const missing = await missingParts(services, http)
   const status = missing.length === 0 ? 'ready' : 'not ready'
-  answer(message, response, missing.length === 0 ? 200 : 503, { status, missing })
+  answer(response, missing.length === 0 ? 200 : 503, { status, missing })
 }
 
 /**
@@ -56,7 +54,7 @@ async function missingParts(services: Services, http: HttpServer): Promise<strin
   return answers ? [] : ['database']
 }
 
-function answer(message: IncomingMessage, response: ServerResponse, status: number, body: object): void {
+function answer(response: ServerResponse, status: number, body: object): void {
   const text = JSON.stringify(body)
   response.writeHead(status, {
     'Content-Type': 'application/json; charset=utf-8',
@@ -64,5 +62,4 @@ function answer(message: IncomingMessage, response: ServerResponse, status: numb
     'Content-Length': Buffer.byteLength(text),
   })
   response.end(text)
-  if (!message.complete) passOver(message)
 }

@@ -13,14 +13,7 @@ import { openHealth } from './health.ts'
 import { linkCodeRows } from './link-codes.ts'
 import { pageRoutes } from './pages/home.ts'
 import { paymentLinkRows } from './pages/payment-link.ts'
-import {
-  anonymousContext,
-  type HttpBindings,
-  passOver,
-  pathOf,
-  requestIdOf,
-  type RouteRow,
-} from './request.ts'
+import { anonymousContext, type HttpBindings, pathOf, requestIdOf, type RouteRow } from './request.ts'
 import { notFound, restRows } from './rest/handler.ts'
 import type { HttpServer } from './server.ts'
 import { serveSubscriptions } from './subscriptions.ts'
@@ -62,7 +55,10 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
     services.log.error({ err: error }, 'a request failed')
     return c.text('Something went wrong on our side.', 500)
   })
-  const others = getRequestListener(app.fetch, { overrideGlobalObjects: false })
+  const others = getRequestListener(app.fetch, {
+    overrideGlobalObjects: false,
+    autoCleanupIncoming: false,
+  })
   return {
     listener: (message, response) => {
       const path = message.url?.split('?', 1)[0]
@@ -91,9 +87,7 @@ export function createRouter(
     const serve = found?.row.serve(message.method === 'HEAD' ? 'GET' : (message.method ?? ''))
     if (!found || !serve) return false
     const ctx = anonymousContext(services, message, requestIdOf(message), 'rest')
-    void serve({ ctx, message, response, params: found.params }).finally(() => {
-      if (!message.complete) passOver(message)
-    })
+    void serve({ ctx, message, response, params: found.params })
     return true
   }
 }

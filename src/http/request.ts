@@ -120,17 +120,3 @@ export function readBody(
 }
 
 const tooSlow = Object.assign(new Error('The body took too long'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
-
-/**
- * Reads and drops the rest of a request that was answered already, so that its connection can be used again;
- * a rest that takes too long ends the connection.
- */
-export function passOver(message: IncomingMessage): void {
-  const timer = setTimeout(() => message.socket.destroySoon(), restMs).unref()
-  message.once('close', () => clearTimeout(timer))
-  message.on('error', () => {})
-  message.resume()
-}
-
-/** Choice: a client that was refused has this time to read the answer and to stop sending. */
-const restMs = 500

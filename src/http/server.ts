@@ -9,6 +9,7 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { limits } from '../shared/limits.ts'
 import { boundConnections, type ConnectionBounds } from './connections.ts'
 import { answerMalformed } from './malformed.ts'
+import { answeredLast, passOver } from './pass-over.ts'
 
 const headerMaxBytes = 16 * 1_024
 
@@ -65,6 +66,7 @@ export async function listenHttp(
       shouldUpgradeCallback: (message) => server.listenerCount('upgrade') > 0 && isWebSocket(message),
     },
     (message: IncomingMessage, response: ServerResponse) => {
+      if (answeredLast.has(message.socket)) return
       if (message.httpVersion === '1.1' && message.headers.host === undefined) {
         return answerMalformed(new Error('a request without a Host'), message.socket, false)
       }
@@ -88,7 +90,8 @@ export async function listenHttp(
   const asked = new WeakMap<Socket, [IncomingMessage, ServerResponse]>()
   server.prependListener('request', (message, response) => {
     asked.set(message.socket, [message, response])
-    response.once('close', () => asked.delete(message.socket))
+    response.once('close', () => message.complete && asked.delete(message.socket))
+    response.prependOnceListener('finish', () => !message.complete && passOver(message))
   })
   // Node would answer 417 without a body. An expectation may also be ignored (RFC 9110, section 10.1.1).
   server.on('checkExpectation', (message, response) => server.emit('request', message, response))

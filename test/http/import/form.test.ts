@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { readForm } from '../../../src/http/import/form.ts'
-import { passOver } from '../../../src/http/request.ts'
+import { passOver } from '../../../src/http/pass-over.ts'
 import { DomainError, refusals } from '../../../src/shared/errors.ts'
 import { limits } from '../../../src/shared/limits.ts'
 
@@ -22,8 +22,8 @@ const server = createServer((message, response) => {
           : { status: 500, answer: { message: String(error) } },
     )
     .then(({ status, answer }) => {
-      response.writeHead(status).end(JSON.stringify(answer))
       if (!message.complete) passOver(message)
+      response.writeHead(status).end(JSON.stringify(answer))
     })
 })
 server.listen(0, '127.0.0.1')
