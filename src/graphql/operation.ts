@@ -205,20 +205,8 @@ function readRequest({ query, operationName, variables }: OperationRequest) {
   if (variables != null && (typeof variables !== 'object' || Array.isArray(variables))) {
     throw badRequest('variables must be an object.')
   }
-  if (isDeeper(variables, limits.jsonDepthMax)) {
-    throw badRequest(`variables are nested deeper than ${limits.jsonDepthMax} levels.`)
-  }
   // Some clients send an empty name for an operation without a name.
   return { query, operationName: operationName || undefined, variableValues: (variables ?? {}) as Variables }
-}
-
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (levels === 0) return true
-  if (Array.isArray(value)) return value.some((inner) => isDeeper(inner, levels - 1))
-  // The loop makes no copy, because the variables may have five megabytes.
-  for (const name in value) if (isDeeper((value as Variables)[name], levels - 1)) return true
-  return false
 }
 
 function badRequest(message: string): GraphQLError {

@@ -8,12 +8,12 @@ import { toGraphQLError } from '../graphql/errors.ts'
 import type { CheckedOperation } from '../graphql/checked-operation.ts'
 import { beforeDocument, type Operations } from '../graphql/operation.ts'
 import { enter } from '../enter.ts'
-import { refusals } from '../shared/errors.ts'
+import { DomainError, refusals } from '../shared/errors.ts'
+import { isJson, readJson, readLargeJson } from '../shared/json-body.ts'
 import { limits } from '../shared/limits.ts'
 import { apiVersion } from '../shared/version.ts'
 import { answerOnce } from './idempotency.ts'
-import { anonymousContext, readBody, requestIdOf } from './request.ts'
-import { intricacyProblem } from '../shared/input.ts'
+import { anonymousContext, queryOf, readBody, requestIdOf } from './request.ts'
 import { sendEvents } from './server-sent-events.ts'
 
 /** The state of one request. */
@@ -125,7 +125,7 @@ function carryOperations(operations: Operations): Plugin<GraphqlExchange, Graphq
       // request.
       const { ctx, message } = serverContext
       serverContext.ctx = await enter(ctx, beforeDocument(message.headers.authorization))
-      if (request.method === 'GET') setRequestParser(() => paramsOfUrl(request.url))
+      if (request.method === 'GET') setRequestParser(() => paramsOfUrl(message))
       if (request.method === 'POST') setRequestParser(() => paramsOfBody(serverContext))
     },
     onParams({ request, context, setParamsHandler }) {
@@ -207,21 +207,21 @@ function accepts(request: Request, types: readonly string[]): boolean {
   })
 }
 
-function paramsOfUrl(url: string): GraphQLParams {
-  const given = new URL(url).searchParams
+async function paramsOfUrl(message: IncomingMessage): Promise<GraphQLParams> {
+  const given = await asBadRequest(() => queryOf(message))
   const repeated = ['query', 'operationName', 'variables', 'extensions'].find(
     (name) => given.getAll(name).length > 1,
   )
   if (repeated) throw badRequest(`The parameter ${repeated} occurs more than once.`)
   const json = (name: string) => {
     const text = given.get(name)
-    return text ? parseJson(text, `The parameter ${name}`) : undefined
+    return text ? asBadRequest(() => readJson(Buffer.from(text), `The parameter ${name}`)) : undefined
   }
   return {
     query: given.get('query') ?? undefined,
     operationName: given.get('operationName') ?? undefined,
-    variables: json('variables'),
-    extensions: json('extensions'),
+    variables: await json('variables'),
+    extensions: await json('extensions'),
   } as GraphQLParams
 }
 
@@ -230,19 +230,12 @@ function paramsOfUrl(url: string): GraphQLParams {
  * recipients in one call. The GraphQL document in it has the usual size limit.
  */
 async function paramsOfBody({ message, ctx }: GraphqlExchange): Promise<GraphQLParams> {
-  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = message.headers
-  if (
-    !/^application\/(graphql\+)?json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type) ||
-    encoding !== 'identity'
-  ) {
-    throw refusal('UNSUPPORTED_MEDIA_TYPE')
-  }
+  const { 'content-type': type = '', 'content-encoding': encoding } = message.headers
+  if (!isJson(type, encoding)) throw refusal('UNSUPPORTED_MEDIA_TYPE')
   const bringsMany = ctx.actor?.scopes.has('bulk_pay') === true
   const body = await readBody(message, bringsMany ? limits.recipientsBodyMaxBytes : limits.bodyMaxBytes)
   if (body === null) throw refusal('BODY_TOO_LARGE')
-  const intricacy = intricacyProblem(body)
-  if (intricacy !== null) throw badRequest(`${intricacy}.`)
-  const params = parseJson(body.toString('utf8'), 'The request body')
+  const params = await asBadRequest(() => readLargeJson(body))
   if (Array.isArray(params))
     throw badRequest('Batches of operations are not supported. Send one operation per request.')
   const { query } = (params ?? {}) as GraphQLParams
@@ -250,11 +243,12 @@ async function paramsOfBody({ message, ctx }: GraphqlExchange): Promise<GraphQLP
   return params as GraphQLParams
 }
 
-function parseJson(text: string, what: string): unknown {
+/** Reads a part of the request. @throws GraphQLError BAD_REQUEST in place of a refusal of the input */
+async function asBadRequest<T>(read: () => T | Promise<T>): Promise<T> {
   try {
-    return JSON.parse(text)
-  } catch {
-    throw badRequest(`${what} is not valid JSON.`)
+    return await read()
+  } catch (error) {
+    throw error instanceof DomainError ? badRequest(error.message) : error
   }
 }
 

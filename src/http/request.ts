@@ -1,9 +1,11 @@
+import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpBindings as NodeBindings } from '@hono/node-server'
 import { clientAddress } from '../shared/ip-whitelist.ts'
 import type { Channel } from '../audit/audit-log.ts'
 import type { Context, Services } from '../context.ts'
+import { invalidInput } from '../shared/input.ts'
 import { limits } from '../shared/limits.ts'
 import { answerMalformed } from './malformed.ts'
 
@@ -82,6 +84,26 @@ export function pathOf({ url = '/' }: IncomingMessage): string | null {
   const path = url.split('?', 1)[0] ?? ''
   if (/^(\/[\w-]+)+$/.test(path)) return path
   return URL.parse(url, 'http://localhost')?.pathname ?? null
+}
+
+/**
+ * Reads the parameters in the address of a request.
+ * @throws DomainError INVALID_INPUT where the address is not UTF-8, in its path or its parameters
+ */
+export function queryOf({ url = '/' }: IncomingMessage): URLSearchParams {
+  if (!meansUtf8(Buffer.from(url))) throw invalidInput([{ field: '', message: 'The address is not UTF-8' }])
+  const [, query] = /\?([^#]*)/.exec(url) ?? []
+  return new URLSearchParams(query)
+}
+
+/**
+ * Whether an address or a form of letters is UTF-8, with its percent-encoded bytes. Wrong bytes would all be
+ * read as the same character, and two different names as one.
+ */
+export function meansUtf8(sent: Buffer): boolean {
+  const byteOf = (_escape: string, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))
+  const meant = sent.toString('latin1').replaceAll(/%([0-9a-f]{2})/gi, byteOf)
+  return isUtf8(sent) && isUtf8(Buffer.from(meant, 'latin1'))
 }
 
 /**

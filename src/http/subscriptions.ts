@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -15,6 +16,7 @@ import type { CheckedOperation } from '../graphql/checked-operation.ts'
 import { beforeDocument, type Operations } from '../graphql/operation.ts'
 import { enter } from '../enter.ts'
 import { DomainError } from '../shared/errors.ts'
+import { readJson } from '../shared/json-body.ts'
 import { limits } from '../shared/limits.ts'
 import { closeConnection } from './close-connection.ts'
 import { anonymousContext } from './request.ts'
@@ -78,6 +80,8 @@ export function serveSubscriptions(options: {
   const sockets = new WebSocketServer({
     noServer: true,
     maxPayload: limits.webSocketPayloadMaxBytes,
+    // `ws` would close without a reason, and look at text frames only: see `messageProblem`.
+    skipUTF8Validation: true,
     handleProtocols: (offered) => (offered.has(protocolName) ? protocolName : false),
   })
 
@@ -288,14 +292,19 @@ function speak(protocol: Protocol<Connection>, connection: Connection, services:
           // While the socket closes, the promise stays open, so that no further result is taken.
           else void gone.promise.then(resolve)
         }),
-      close: (code, reason) => socket.close(code, reason),
+      close: (code, reason) => socket.close(code, reason && closeReason(reason)),
       onMessage(take) {
         socket.on('message', (data: Buffer) => {
           if (socket.bufferedAmount > webSocketBufferMaxBytes && !socket.isPaused) {
             socket.pause()
             request.socket.once('drain', () => socket.resume())
           }
-          take(data.toString()).catch((error: unknown) => {
+          // Messages behind one that closes the socket mean nothing any more.
+          if (socket.readyState !== socket.OPEN) return
+          const problem = messageProblem(data)
+          if (problem) return socket.close(...problem)
+          // This drops a byte order mark, as `readJson` does.
+          take(utf8.decode(data)).catch((error: unknown) => {
             services.log.error({ err: error }, 'a WebSocket message could not be handled')
             socket.close(CloseCode.InternalServerError, 'Internal server error')
           })
@@ -310,6 +319,31 @@ function speak(protocol: Protocol<Connection>, connection: Connection, services:
     })
     gone.resolve()
   })
+}
+
+/**
+ * Checks a message by the rules that JSON has at every door.
+ * @returns the code and the reason with which the socket closes; null for a message to be read
+ */
+function messageProblem(message: Buffer): [number, string] | null {
+  if (!isUtf8(message)) return [invalidData, 'The message is not JSON in UTF-8.']
+  try {
+    readJson(message, 'The message')
+    return null
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error
+    return [CloseCode.BadRequest, closeReason(error.message)]
+  }
+}
+
+/** The close code for data that do not fit the kind of their message (RFC 6455, section 7.4.1). */
+const invalidData = 1007
+
+const utf8 = new TextDecoder()
+
+/** Cuts a reason: a close frame holds 123 bytes of it (RFC 6455, section 5.5), and `ws` throws at more. */
+function closeReason(text: string): string {
+  return Buffer.from(text).subarray(0, 120).toString()
 }
 
 /**

@@ -192,25 +192,3 @@ export function laterMs<T extends Date | null | undefined>(asked: unknown, cut: 
   const isBetween = typeof asked === 'string' && /\.\d{3}0*[1-9]/.test(asked)
   return cut && isBetween ? new Date(cut.getTime() + 1) : cut
 }
-
-/**
- * Most objects and lists in a body larger than `limits.bodyMaxBytes`. Choice: ten times the number in the
- * largest batch.
- */
-const jsonOpeningsMax = 100_000
-
-/**
- * Checks whether a large body has so many objects and lists that parsing its JSON would delay all other
- * requests. Brackets inside texts count as well.
- * @returns the problem; null if there is none
- */
-export function intricacyProblem(body: Buffer): string | null {
-  if (body.length <= limits.bodyMaxBytes) return null
-  let openings = 0
-  for (let at = 0; at < body.length; at += 1) {
-    const byte = body[at]
-    if (byte === 0x5b || byte === 0x7b) openings += 1
-    if (openings > jsonOpeningsMax) return `The body has more than ${jsonOpeningsMax} objects and lists`
-  }
-  return null
-}

@@ -3,7 +3,6 @@ import { z } from 'zod'
 import type { Context } from '../../context.ts'
 import {
   camelCase,
-  intricacyProblem,
   invalidInput,
   pageInput,
   readInput,
@@ -14,8 +13,7 @@ import {
 import type { ListPage } from './list-headers.ts'
 import { DomainError, type FieldProblem } from '../../shared/errors.ts'
 import { takesMany } from '../../shared/filter.ts'
-import { limits } from '../../shared/limits.ts'
-import { yieldIfBusy } from '../../shared/yield-if-busy.ts'
+import { isJson, jsonNameLengthMax, readJson, readLargeJson } from '../../shared/json-body.ts'
 
 /**
  * A route: a REST path, the operation of `documents.ts` that it runs, and the functions that connect the two.
@@ -95,9 +93,6 @@ export function pageOf(name: string, nodeData: (node: object) => object = (node)
   })
 }
 
-/** The longest name that a field of the API may have. */
-const jsonNameLengthMax = 100
-
 /** A request as the functions of a route see it. */
 export interface RestRequest {
   params: Readonly<Record<string, string>>
@@ -128,12 +123,8 @@ export function body<T extends z.ZodType>(request: RestRequest, schema: T): z.ou
 
 /** Reads a body that may be large, without delaying other requests. */
 export async function largeBody<T extends z.ZodType>(request: RestRequest, schema: T): Promise<z.output<T>> {
-  const { json, problem } = readJson(request)
-  for (let step = problem.next(); ; step = problem.next()) {
-    if (step.done) return readInput(schema, fieldsOf(request, json, step.value))
-    const turn = yieldIfBusy()
-    if (turn) await turn
-  }
+  const bytes = jsonOf(request)
+  return readInput(schema, fieldsOf(request, bytes ? await readLargeJson(bytes) : undefined))
 }
 
 /**
@@ -163,17 +154,14 @@ function occursTwice(field: string): DomainError {
  * @throws DomainError INVALID_INPUT, UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE
  */
 export function readObject(request: RestRequest): Readonly<Record<string, unknown>> {
-  const { json, problem } = readJson(request)
-  for (let step = problem.next(); ; step = problem.next())
-    if (step.done) return fieldsOf(request, json, step.value)
+  const bytes = jsonOf(request)
+  return fieldsOf(request, bytes ? readJson(bytes) : undefined)
 }
 
 function fieldsOf(
   request: RestRequest,
-  json: unknown,
-  problem: string | null,
+  json: unknown = request.form?.fields ?? {},
 ): Readonly<Record<string, unknown>> {
-  if (problem !== null) throw invalidInput([{ field: '', message: problem }])
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
     throw new DomainError('INVALID_INPUT', 'The request body must be a JSON object.')
   }
@@ -207,63 +195,11 @@ export function inSchemaWords<T>(entries: readonly (readonly [string, T])[]): Re
   )
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-
-/**
- * Reads the JSON value of a body. Returns the value, and a generator that searches the structure of the body
- * for problems, one piece at each step.
- */
-function readJson({ body: bytes, headers, form }: RestRequest) {
-  if (form) return { json: form.fields as unknown, problem: structureProblem('') }
+/** Returns the bytes of a body of JSON; null for a form or no body. @throws DomainError */
+function jsonOf({ body: bytes, headers }: RestRequest): Buffer | null {
   if (bytes === null) throw new DomainError('BODY_TOO_LARGE')
-  if (bytes.length === 0) return { json: {}, problem: structureProblem('') }
-  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase()
-  const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity'
-  if (
-    (type !== undefined && type !== 'application/json' && !type.endsWith('+json')) ||
-    encoding !== 'identity'
-  ) {
-    throw new DomainError('UNSUPPORTED_MEDIA_TYPE')
-  }
-  const intricacy = intricacyProblem(bytes)
-  if (intricacy !== null) throw invalidInput([{ field: '', message: intricacy }])
-  try {
-    const text = utf8.decode(bytes)
-    return { json: JSON.parse(text) as unknown, problem: structureProblem(text) }
-  } catch {
-    throw new DomainError('INVALID_INPUT', 'The request body is not well-formed JSON.')
-  }
-}
-
-/** The number of names, texts and brackets that one step of the search reads. */
-const partsPerStep = 2_000
-
-/**
- * Searches for problems that `JSON.parse` accepts: nesting that would exhaust the stack of later code; an
- * object that names a field twice, of which one reader takes the first and another the last; and too many
- * fields, each of which takes longer to check than to send.
- * @param text well-formed JSON: in any other text the search for the end of a string takes quadratic time
- */
-function* structureProblem(text: string): Generator<undefined, string | null> {
-  let parts = 0
-  /** The names of each object that is open here; null for a list. */
-  const open: (Set<string> | null)[] = []
-  for (const [token, name] of text.matchAll(/"((?:[^"\\]|\\.)*)"\s*:|"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
-    parts += 1
-    if (parts % partsPerStep === 0) yield
-    if (name !== undefined) {
-      const names = open.at(-1)
-      const plain = name.includes('\\') ? String(JSON.parse(`"${name}"`)) : name
-      if (names?.has(plain))
-        return `The body names ${JSON.stringify(plain.slice(0, jsonNameLengthMax))} twice`
-      names?.add(plain)
-      if ((names?.size ?? 0) > limits.jsonNamesMax)
-        return `An object of the body has more than ${limits.jsonNamesMax} fields`
-    } else if (token === '{' || token === '[') {
-      open.push(token === '{' ? new Set() : null)
-      if (open.length > limits.jsonDepthMax)
-        return `The body is nested deeper than ${limits.jsonDepthMax} levels`
-    } else if (token === '}' || token === ']') open.pop()
-  }
-  return null
+  if (bytes.length === 0) return null
+  const { 'content-type': type = 'application/json', 'content-encoding': encoding } = headers
+  if (!isJson(type, encoding)) throw new DomainError('UNSUPPORTED_MEDIA_TYPE')
+  return bytes
 }
