@@ -14,7 +14,7 @@ import { limits } from '../shared/limits.ts'
 import { csvHead, csvLines } from './csv.ts'
 import { downloadRow, type Fetch } from './downloads.ts'
 import { query } from './rest/route.ts'
-import type { RouteRow } from './request.ts'
+import { queryOf, type RouteRow } from './request.ts'
 
 /**
  * The most exports of one merchant at the same time. Choice: two, because each holds a database session while
@@ -56,8 +56,7 @@ async function send(
   taken: Map<string, number>,
   { message, response, begin }: Fetch,
 ): Promise<void> {
-  const search = new URL(message.url ?? '/', 'http://localhost').searchParams
-  const options = query({ query: search }, table.input)
+  const options = query({ query: queryOf(message) }, table.input)
   const merchantId = caller.actor?.merchantId ?? null
   const free = takeSlots(taken, [{ key: String(merchantId), max: exportsPerMerchantMax, whose: 'merchant' }])
   if (typeof free !== 'function') throw tooMany()

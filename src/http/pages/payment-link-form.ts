@@ -3,6 +3,7 @@ import { parsePhone } from '../../shared/phone.ts'
 import { type NumberRanges, suggestProvider } from '../../config/number-ranges.ts'
 import { type Provider, providers } from '../../shared/providers.ts'
 import type { PublicLink } from '../../resources/payment-links/find.ts'
+import { meansUtf8 } from '../request.ts'
 import type { PageLanguage } from './layout.ts'
 import { words } from './payment-link-words.ts'
 
@@ -26,15 +27,13 @@ export interface PaymentInput {
 }
 
 /**
- * Reads the form that a browser sent. A field that is too long is cut to `fieldLengthMax` characters. A field
- * that occurs twice counts as empty, so that the payer writes it again.
+ * Reads the form that a browser sent. A field that is too long is cut to `fieldLengthMax` characters. A form
+ * that is not UTF-8, or has a field twice, counts as empty, so that the payer writes it again.
  */
 export function readForm(body: Buffer): Typed {
-  const form = new URLSearchParams(body.toString('utf8'))
-  const sent = (name: string) => {
-    const [text = '', second] = form.getAll(name)
-    return second === undefined ? text.slice(0, fieldLengthMax) : ''
-  }
+  const form = new URLSearchParams(body.toString())
+  const isClear = meansUtf8(body) && fields.every((name) => form.getAll(name).length < 2)
+  const sent = (name: keyof Typed) => (isClear ? (form.get(name) ?? '').slice(0, fieldLengthMax) : '')
   const token = sent('token')
   return {
     amount: sent('amount'),
@@ -44,6 +43,7 @@ export function readForm(body: Buffer): Typed {
   }
 }
 
+const fields: readonly (keyof Typed)[] = ['amount', 'phone', 'operator', 'token']
 const fieldLengthMax = 64
 
 /**

@@ -13,6 +13,7 @@ import { apiVersion } from '../../shared/version.ts'
 import {
   anonymousContext,
   type HttpExchange,
+  queryOf,
   readBody,
   requestIdOf,
   type RouteRow,
@@ -171,7 +172,7 @@ async function readRequest(
 ): Promise<RestRequest> {
   return {
     params,
-    query: new URL(message.url ?? '/', 'http://localhost').searchParams,
+    query: queryOf(message),
     headers: message.headers,
     hasDryRun: route.hasDryRun === true,
     ...(route.form
