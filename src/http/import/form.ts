@@ -1,4 +1,6 @@
+import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
 import { Busboy, type BusboyInstance } from '@fastify/busboy'
 import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
@@ -37,16 +39,18 @@ const bodyMaxBytes = limits.recipientsBodyMaxBytes + 64 * 1_024
 /** Choice: the form has four fields and a file; a form of another program may have some more. */
 const formLimits = {
   fileSize: limits.recipientsBodyMaxBytes,
-  fieldSize: 2_048,
-  fields: 20,
   parts: 20,
   headerPairs: 20,
   headerSize: 4 * 1_024,
 }
 
+/** The most bytes of a text. */
+const textMaxBytes = 2_048
+
 function openParser(type: string): BusboyInstance {
   try {
-    return new Busboy({ headers: { 'content-type': type }, limits: formLimits })
+    // A part that is a file comes as bytes; of a text, the parser would replace bytes that are not UTF-8.
+    return new Busboy({ headers: { 'content-type': type }, limits: formLimits, isPartAFile: () => true })
   } catch {
     throw malformed()
   }
@@ -58,32 +62,41 @@ interface Settlers {
 }
 
 function gather(message: IncomingMessage, parser: BusboyInstance, { resolve, reject }: Settlers): void {
-  const texts = new Map<string, string>()
+  const texts = new Map<string, Buffer>()
   const store = new ArrayBuffer(0, { maxByteLength: limits.recipientsBodyMaxBytes })
   let files = 0
   let size = 0
   const refuse = (field: string, problem: string) => reject(invalidInput([{ field, message: problem }]))
-  parser.on('field', (name, text, _nameCut, isCut) => {
-    if (isCut) refuse(name, 'is too long')
-    else if (texts.has(name)) refuse(name, 'occurs twice')
-    else if (text !== '') texts.set(name, text)
-  })
-  parser.on('file', (name, file) => {
-    file.on('error', () => reject(malformed()))
-    if (name !== 'file') return void file.resume()
-    if (++files > 1) refuse('file', 'occurs twice: send one file at a time')
-    file.on('limit', () => reject(new DomainError('BODY_TOO_LARGE')))
-    file.on('data', (part: Buffer) => {
-      if (files === 1) append(store, part)
+  const takeText = (name: string, part: Readable) => {
+    if (texts.has(name)) refuse(name, 'occurs twice')
+    texts.set(name, Buffer.alloc(0))
+    part.on('data', (bytes: Buffer) => {
+      const text = Buffer.concat([texts.get(name) ?? Buffer.alloc(0), bytes])
+      if (text.length > textMaxBytes) refuse(name, 'is too long')
+      else texts.set(name, text)
     })
-  })
-  for (const event of ['partsLimit', 'fieldsLimit'] as const) {
-    parser.on(event, () => refuse('', 'The form has too many fields'))
   }
+  const takeFile = (part: Readable) => {
+    if (++files > 1) refuse('file', 'occurs twice: send one file at a time')
+    part.on('limit', () => reject(new DomainError('BODY_TOO_LARGE')))
+    part.on('data', (bytes: Buffer) => {
+      if (files === 1) append(store, bytes)
+    })
+  }
+  parser.on('file', (name: string | undefined, part, fileName: string | undefined, _encoding, type) => {
+    part.on('error', () => reject(malformed()))
+    const isFile = fileName !== undefined || type === 'application/octet-stream'
+    if (!isFile && name !== undefined) takeText(name, part)
+    else if (name === 'file') takeFile(part)
+    else part.resume()
+  })
+  parser.on('partsLimit', () => refuse('', 'The form has too many fields'))
   parser.on('error', () => reject(malformed()))
   parser.on('finish', () => {
+    const [unclear] = [...texts].find(([, text]) => !isUtf8(text)) ?? []
     if (files === 0) refuse('file', 'is required, as a file')
-    else resolve({ texts, file: Buffer.from(store) })
+    else if (unclear !== undefined) refuse(unclear, 'is not UTF-8')
+    else resolve({ texts: written(texts), file: Buffer.from(store) })
   })
   message.on('data', (part: Buffer) => {
     size += part.length
@@ -95,6 +108,10 @@ function gather(message: IncomingMessage, parser: BusboyInstance, { resolve, rej
     if (!message.complete) reject(malformed())
   })
   message.pipe(parser)
+}
+
+function written(texts: ReadonlyMap<string, Buffer>): ReadonlyMap<string, string> {
+  return new Map([...texts].flatMap(([name, text]) => (text.length > 0 ? [[name, text.toString()]] : [])))
 }
 
 /** Appends bytes and enlarges the buffer as they come, so that the memory holds them only once. */

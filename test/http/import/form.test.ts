@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, request } from 'node:http'
+import { createServer, type IncomingMessage, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -144,6 +144,41 @@ describe('a body that is no such form is refused', () => {
     const [response] = (await answered) as [{ statusCode: number }]
     expect(response.statusCode).toBe(413)
     sending.destroy()
+  })
+
+  const textPart = (name: string, value: string, type = '') =>
+    `--b\r\nContent-Disposition: form-data; name="${name}"\r\n${type}\r\n${value}\r\n`
+  const withFile = (texts: string) => `${texts}${part('file', 'x')}--b--`
+
+  test.each([
+    ['an accent in Latin-1', textPart('title', 'Ao\xfbt'), 'title is not UTF-8'],
+    [
+      'that says so',
+      textPart('title', 'Ao\xfbt', 'Content-Type: text/plain; charset=latin1\r\n'),
+      'title is',
+    ],
+    ['bytes of another name', textPart('other', '\xff'), 'other is not UTF-8'],
+    [
+      'an empty text and another',
+      textPart('dry_run', '') + textPart('dry_run', 'true'),
+      'dry_run occurs twice',
+    ],
+    ['two empty texts', textPart('dry_run', '') + textPart('dry_run', ''), 'dry_run occurs twice'],
+  ])('a text: %s', async (_what, texts, words) => {
+    const { status, answer } = await send(new Uint8Array(Buffer.from(withFile(texts), 'latin1')), multipart)
+    expect([status, answer.message]).toEqual([400, expect.stringContaining(words)])
+  })
+
+  test('a text in UTF-8 that arrives byte by byte is read', async () => {
+    const sending = request({ port, method: 'POST', headers: multipart })
+    const answered = once(sending, 'response')
+    for (const byte of Buffer.from(withFile(textPart('title', 'Août à Ségou'))))
+      sending.write(Buffer.of(byte))
+    sending.end()
+    const [response] = (await answered) as [IncomingMessage]
+    expect(JSON.parse((await response.toArray()).join(''))).toMatchObject({
+      texts: { title: 'Août à Ségou' },
+    })
   })
 
   test('field names that every JavaScript object has are names like others', async () => {
