@@ -22,6 +22,7 @@ import { priorityOf } from './priority.ts'
 import { checkCost, checkShape } from './query-limits.ts'
 import type { CheckedOperation } from './checked-operation.ts'
 import { openSubscription, type SubscriptionRegistry } from './subscription.ts'
+import { variableProblems } from './variable-problems.ts'
 import { SharedWindow } from '../limits/window.ts'
 
 /** The most tokens of a GraphQL document (see docs/design/architecture.md#limits-of-graphql). */
@@ -155,7 +156,7 @@ export function createOperations(
         }
         await hasRoom(priority)(ctx)
         const opened = await onBehalf(ctx, () => openSubscription(operation, registry))
-        return 'deliver' in opened ? showLastErrors(opened, ctx) : showErrors(opened, ctx)
+        return 'deliver' in opened ? showLastErrors(opened, ctx) : showErrors(placed(operation, opened), ctx)
       } catch (error) {
         return { errors: shownErrors([error], ctx) }
       }
@@ -259,7 +260,14 @@ async function runFields(operation: CheckedOperation, signal: AbortSignal): Prom
   const result = await compiled?.(variableValues, contextValue, signal)
   // General execution also refuses variables that do not fit.
   if (result && 'data' in result) return result
-  return (await normalizedExecutor({ ...operation, signal })) as ExecutionResult
+  return placed(operation, (await normalizedExecutor({ ...operation, signal })) as ExecutionResult)
+}
+
+/** Names the place of each wrong value, in the result of an operation that did not run for its variables. */
+function placed(operation: CheckedOperation, result: ExecutionResult): ExecutionResult {
+  if (result.data !== undefined) return result
+  const problems = variableProblems(operation, !maySeeSchema(operation.contextValue))
+  return problems.length > 0 ? { ...result, errors: problems } : result
 }
 
 /** Runs work so that all of its database queries see only the rows of the caller's merchant. */

@@ -1,6 +1,6 @@
 import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql'
 import { DateTimeISOResolver } from 'graphql-scalars'
-import { laterMs } from '../shared/input.ts'
+import { laterMs, wholeFrancs } from '../shared/input.ts'
 
 /** An amount in whole francs. JSON numbers are exact up to 2^53 - 1. */
 export const Amount = new GraphQLScalarType<bigint, number>({
@@ -9,8 +9,8 @@ export const Amount = new GraphQLScalarType<bigint, number>({
     'An amount in whole francs of the West African CFA franc (XOF), as a JSON number: 5000 means ' +
     '5,000 francs.',
   serialize: (value) => toSafeNumber(value, 'Amount'),
-  parseValue: (value) => toBigint(value, 'an amount is a whole number of francs: XOF has no minor unit'),
-  parseLiteral: (node) => literal(node, 'an amount is a whole number of francs: XOF has no minor unit'),
+  parseValue: (value) => toBigint(value, wholeFrancs),
+  parseLiteral: (node) => literal(node, wholeFrancs),
 })
 
 /** A whole number for ids and counts, which may be beyond 2^31. */

@@ -59,7 +59,8 @@ export function camelCase(name: string): string {
   return name.replace(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase())
 }
 
-function fieldPath(parts: readonly PropertyKey[]): string {
+/** Writes the place of a field: `recipients[3].amount`. */
+export function fieldPath(parts: readonly PropertyKey[]): string {
   return parts
     .map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index > 0 ? '.' : ''}${String(part)}`))
     .join('')
@@ -87,6 +88,9 @@ export function text(bounds: { min?: number; max: number }) {
     .refine((value) => value.trim().length >= (bounds.min ?? 0), 'must not be empty')
 }
 
+/** The reason why an amount with a fraction is refused, at every door. */
+export const wholeFrancs = 'must be a whole number of francs: XOF has no minor unit'
+
 /** Makes the schema of an amount in whole francs within bounds, from a JSON number or a bigint. */
 export function amount(bounds: { min: number; max: number }) {
   return z
@@ -104,7 +108,7 @@ function amountProblem(value: unknown, { min, max }: { min: number; max: number 
   if (value === undefined || value === null) return required
   if (typeof value !== 'number' && typeof value !== 'bigint') return 'must be a number'
   if (typeof value === 'number' && !Number.isInteger(value)) {
-    return 'must be a whole number of francs: XOF has no minor unit'
+    return wholeFrancs
   }
   if (value < min) return `must be at least ${min} XOF`
   if (value > max) return `must be at most ${max} XOF`

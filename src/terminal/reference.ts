@@ -146,7 +146,9 @@ function errorsPage(): string {
     ),
     '## Details beside the message',
     '- `errors: [{ field, message }]` (400; GraphQL `problems`): every wrong field, ' +
-      'such as `recipients[3].amount`.\n' +
+      'such as `recipients[3].amount`. ' +
+      'A GraphQL variable of a wrong type is an error whose message and `extensions.problems` name ' +
+      '`input.recipients[3].amount`.\n' +
       '- `required_scopes` (403): the scopes that the token lacks.\n' +
       '- `limit` (403): the limit of the API key or token that the payment exceeds.\n' +
       '- `existing_transaction`, `existing_payout` (409): `id` and `status` of the payment with ' +
