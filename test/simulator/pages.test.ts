@@ -174,6 +174,18 @@ test('a payer cancels and is sent to the error page; the session is closed', asy
   expect(session.body).toMatchObject({ checkout_status: 'expired', payment_status: 'cancelled' })
 })
 
+test('the browser is sent to an address with é in the form of a header', async () => {
+  await using bench = await openBench()
+  const b = checkoutClient(bench.url)
+  const more = { success_url: 'http://shop.test/payé', error_url: 'http://shop.test/annulé' }
+  const answered = async (answer: string) => {
+    const id = word((await b.session(undefined, more)).body, 'id')
+    return (await send(bench.url, 'POST', `/c/${id}`, form, answer)).headers.get('location')
+  }
+  expect(await answered('answer=confirm&phone=76000001&pin=0000')).toBe('http://shop.test/pay%C3%A9')
+  expect(await answered('answer=cancel')).toBe('http://shop.test/annul%C3%A9')
+})
+
 test('only the payer that the merchant named may pay, and a failed try leaves the session open', async () => {
   await using bench = await openBench()
   const b = checkoutClient(bench.url)

@@ -27,14 +27,14 @@ export async function answerCheckout(context: SimulatorContext, call: SimulatorC
   const form = new URLSearchParams(call.body)
   if (form.get('answer') === 'cancel') {
     context.engine.refuse(session, 'declined')
-    return redirect(errorUrl)
+    return redirect(new URL(errorUrl).href)
   }
   const payer = typedNumber(form.get('phone') ?? '')
   if (!payer || (onlyPayer !== null && payer !== onlyPayer)) {
     return show(call, session, words[language].payerMismatch)
   }
   const after = context.engine.payCheckout(session, payer, form.get('pin') ?? '')
-  return redirect(after.state === 'completed' ? successUrl : inLanguage(call.path, language))
+  return redirect(after.state === 'completed' ? new URL(successUrl).href : inLanguage(call.path, language))
 }
 
 function show(call: SimulatorCall, session: SimulatedOperation, problem = ''): Promise<Reply> {
