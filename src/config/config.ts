@@ -7,10 +7,11 @@ import { deliverySettings, type DeliveryPace, readDeliveryPace } from './deliver
 import { type MailSettings, mailSettings, readMail } from './mail.ts'
 import { type NumberRanges, rangeSettings } from './number-ranges.ts'
 import { configuredOperators, limitsOf, type OperatorSettings, sandboxOperators } from './operators.ts'
-import { address, ConfigError, flag, parse } from './parse.ts'
+import { ConfigError, flag, parse } from './parse.ts'
 import { paceSettings, readPace, type RequestPace } from './request-pace.ts'
 import { readRetention, type Retention, retentionSettings } from './retention.ts'
 import { Secret } from '../shared/secret.ts'
+import { webAddress } from '../shared/web-address.ts'
 import { withFiles } from './setting-files.ts'
 
 export interface Config {
@@ -101,11 +102,11 @@ export const settings = z.object({
       'For nodes whose DATA_DIR does not last: the start is refused if the database is in ' +
         'another epoch. The epoch is 1 at first and rises by one with each restore.',
     ),
-  PUBLIC_URL: address.optional().meta({
+  PUBLIC_URL: webAddress.optional().meta({
     description: 'The address that merchants and customers use. Required in production.',
     usual: 'http://HOST:PORT',
   }),
-  CALLBACK_URL: address
+  CALLBACK_URL: webAddress
     .optional()
     .meta({ description: 'The address that operators call back.', usual: 'PUBLIC_URL' }),
   SECRET_KEY: z
@@ -139,7 +140,7 @@ export const settings = z.object({
   OPERATORS_PORT: port
     .default(4010)
     .describe('The port of the simulator. If another program uses the port, the simulator takes a free one.'),
-  OPERATORS_URL: address.optional().describe('The address of a simulator that runs elsewhere.'),
+  OPERATORS_URL: webAddress.optional().describe('The address of a simulator that runs elsewhere.'),
   OPERATORS_CONTROL_TOKEN: z
     .string()
     .min(8)

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { type Provider, providers } from '../shared/providers.ts'
 import { Secret } from '../shared/secret.ts'
+import { webAddress } from '../shared/web-address.ts'
 import { limitSettings, type OperatorLimits, operatorLimits } from './operator-limits.ts'
-import { address, ConfigError, flag, parse } from './parse.ts'
+import { ConfigError, flag, parse } from './parse.ts'
 
 /** The settings of an operator with the GSMA Mobile Money API, which prompts the customer on the phone. */
 export interface GsmaSettings {
@@ -53,8 +54,8 @@ export type OperatorSettings = GsmaSettings | CheckoutSettings
 
 /** Settings of an operator with the driver `gsma-mm`, without their prefix. */
 export const gsmaSettings = z.object({
-  BASE_URL: address.describe('Address of its API.'),
-  TOKEN_URL: address.describe('The address at which the service gets an access token.'),
+  BASE_URL: webAddress.describe('Address of its API.'),
+  TOKEN_URL: webAddress.describe('The address at which the service gets an access token.'),
   CLIENT_ID: z.string().min(1).describe('The client id of the service at the operator.'),
   CLIENT_SECRET: z.string().min(1).describe('The client secret of the service at the operator.'),
   API_KEY: z.string().optional().describe('A key that is sent with each call, if the operator requires one.'),
@@ -81,7 +82,7 @@ export const gsmaSettings = z.object({
 
 /** Settings of an operator with the driver `checkout-session`, without their prefix. */
 export const checkoutSettings = z.object({
-  BASE_URL: address.describe('Address of its API.'),
+  BASE_URL: webAddress.describe('Address of its API.'),
   API_KEY: z.string().min(1).describe('Sent with each call.'),
   WEBHOOK_SECRETS: z
     .string()

@@ -5,11 +5,6 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
-/** The schema of an HTTP or HTTPS address. */
-export const address = z
-  .string()
-  .refine((value) => URL.canParse(value) && /^https?:/.test(value), 'must be an http(s) address')
-
 /** The schema of a setting that is on or off. */
 export const flag = z
   .enum(['true', 'false', '1', '0'])

@@ -3,6 +3,7 @@ import type { Clock } from '../shared/clock.ts'
 import { createHttpClient, type HttpResult } from './http-client.ts'
 import type { CallContext, Evidence, OperationKind, QueryOutcome, Refusal } from './operator.ts'
 import { currency } from '../shared/money.ts'
+import { readAddress } from '../shared/web-address.ts'
 import { checkoutRefusal, readCheckoutError } from './checkout-session-errors.ts'
 import type { StatedPayment } from './same-payment.ts'
 import { keptFee, movedAmount, type WireRecord } from './wire-record.ts'
@@ -96,7 +97,7 @@ export function readSession(
     status: `${checkout}/${payment}`,
     expiresAt: record.date('when_expires'),
     createdAt: record.date('when_created')?.getTime() ?? 0,
-    launchUrl: webAddress(record.text(launchUrlField)),
+    launchUrl: readAddress(record.text(launchUrlField) ?? '').href,
     record,
   }
 }
@@ -196,8 +197,4 @@ export function checkoutOutcome(
   return stands === 'paid'
     ? { kind: 'settled', evidence }
     : { kind: 'reversed', evidence, reversalRef: evidence.operatorRef }
-}
-
-function webAddress(text: string | undefined): string | undefined {
-  return text !== undefined && /^https?:/.test(text) && URL.canParse(text) ? text : undefined
 }

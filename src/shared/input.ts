@@ -158,12 +158,6 @@ export const currencyField = z
 
 export const email = text({ max: emailLengthMax }).pipe(z.email('must be an e-mail address'))
 
-/** The schema of a web address to which the page of an operator can send the customer's browser. */
-export const webAddress = text({ max: limits.urlLengthMax }).refine(
-  (value) => URL.canParse(value) && ['http:', 'https:'].includes(new URL(value).protocol),
-  'must be an http or https address',
-)
-
 /** The schema of a page of a list: the number of rows, and the number of rows to skip before them. */
 export const pageInput = z.object({
   limit: wholeNumber(1, limits.pageSizeMax).default(limits.pageSizeDefault),

@@ -107,12 +107,18 @@ describe('readConfig', () => {
     expect(readConfig({ PUBLIC_URL: 'https://pay.example//' }).publicUrl).toBe('https://pay.example')
   })
 
+  test('an address is kept in the form that operators and browsers get', () => {
+    expect(readConfig({ PUBLIC_URL: 'HTTPS://Pay.Example/é' }).publicUrl).toBe('https://pay.example/%C3%A9')
+  })
+
   test.each<[string, Record<string, string>]>([
     ['MODE', { MODE: 'staging' }],
     ['PORT', { PORT: '70000' }],
     ['PORT', { PORT: 'http' }],
     ['DATABASE_URL', { DATABASE_URL: 'mysql://db.example/x' }],
     ['PUBLIC_URL', { PUBLIC_URL: 'pay.example' }],
+    ['PUBLIC_URL', { PUBLIC_URL: 'https:/pay.example' }],
+    ['CALLBACK_URL', { CALLBACK_URL: 'https:\\\\pay.example' }],
     ['SECRET_KEY', { SECRET_KEY: 'short' }],
     ['RATE_LIMIT_READS', { RATE_LIMIT_READS: '0' }],
     ['AUDIT_HALT_AFTER', { AUDIT_HALT_AFTER: '4' }],

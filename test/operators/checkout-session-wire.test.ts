@@ -72,6 +72,12 @@ test.each(['javascript:alert(1)', '', 'not a url'])(
   },
 )
 
+test('the address of the payment page reaches the customer in ASCII, as a header needs', async () => {
+  const { driver } = await played(reply(200, { ...session, launch_url: 'HTTPS://pay.test/é' }))
+  const action = { type: 'redirect', url: 'https://pay.test/%C3%A9' }
+  expect(await driver.collect(asked('+22370000001'), call())).toMatchObject({ kind: 'accepted', action })
+})
+
 test.each([
   ['complete', 'succeeded', 'settled'],
   ['complete', 'processing', 'pending'],

@@ -17,10 +17,10 @@ import {
   readInput,
   reference,
   text,
-  webAddress,
 } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
+import { webAddress } from '../../shared/web-address.ts'
 import { deadlineIn } from '../../operators/call-limits.ts'
 import { identityOf } from '../../requests/identity.ts'
 import { otherLostPayment } from '../../requests/lost-payment.ts'

@@ -4,10 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { callbackify } from 'node:util'
 import ipaddr from 'ipaddr.js'
 import { buildConnector } from 'undici'
-import { z } from 'zod'
 import type { Config } from '../../config/config.ts'
-import { invalidInput, readInput, webAddress } from '../../shared/input.ts'
-import { limits } from '../../shared/limits.ts'
+import { invalidInput } from '../../shared/input.ts'
+import { webAddress } from '../../shared/web-address.ts'
 
 /**
  * The longest wait for the DNS, in ms, when an endpoint is registered or changed. Choice: the caller waits
@@ -48,12 +47,8 @@ export class NameNotFound extends Error {
  * @throws DomainError INVALID_INPUT that names `url`
  */
 export async function checkWebhookUrl(text: string, rules: AddressRules): Promise<string> {
-  const { url } = readInput(z.object({ url: webAddress }), { url: text })
   try {
-    const read = readWebhookUrl(url, rules.mode)
-    if (read.href.length > limits.urlLengthMax) {
-      throw new AddressRefused(`must have at most ${limits.urlLengthMax} characters`)
-    }
+    const read = readWebhookUrl(text, rules.mode)
     await lookThrough(read.hostname, rules)
     return read.href
   } catch (error) {
@@ -84,11 +79,9 @@ async function lookThrough(host: string, rules: AddressRules): Promise<void> {
  * @throws AddressRefused
  */
 export function readWebhookUrl(text: string, mode: AddressRules['mode']): URL {
-  const url = URL.canParse(text) ? new URL(text) : null
-  if (!url || !['http:', 'https:'].includes(url.protocol)) {
-    throw new AddressRefused('must be an http or https address')
-  }
-  if (url.username || url.password) throw new AddressRefused('must not contain a user name or a password')
+  const read = webAddress.safeParse(text)
+  if (!read.success) throw new AddressRefused(read.error.issues[0]?.message)
+  const url = new URL(read.data)
   if (mode === 'production') {
     if (url.protocol !== 'https:') throw new AddressRefused('must begin with https://')
     const port = Number(url.port || 443)

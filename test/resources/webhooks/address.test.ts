@@ -179,7 +179,7 @@ describe('a registered address', () => {
     ['https://shop.test:443/', 'https://shop.test/'],
     ['https://café.test/é', 'https://xn--caf-dma.test/%C3%A9'],
     ['https://1.1.1.1:1024/', 'https://1.1.1.1:1024/'],
-    ['https://1.1.1.1\\@127.0.0.1:4010/', 'https://1.1.1.1/@127.0.0.1:4010/'],
+    [' HTTPS://1.1.1.1/hooks ', 'https://1.1.1.1/hooks'],
     ['https://[2606:4700::1111]/', 'https://[2606:4700::1111]/'],
   ])('in production %s is kept as %s', async (url, kept) => {
     expect(await checkWebhookUrl(url, { mode: 'production', resolve })).toBe(kept)
@@ -217,6 +217,8 @@ describe('a registered address', () => {
     await expect(check('https://a:b@shop.test/')).rejects.toEqual(
       refusal('must not contain a user name or a password'),
     )
+    await expect(check('https://1.1.1.1\\@127.0.0.1:4010/')).rejects.toEqual(refusal('backslash'))
+    await expect(check('https:/shop.test/')).rejects.toEqual(refusal('two slashes'))
     await expect(check('https://shop.test:25/')).rejects.toEqual(refusal('must have port 443, or 1024'))
     await expect(check(`https://shop.test/${'x'.repeat(2_048)}`)).rejects.toEqual(refusal('at most 2048'))
     await expect(check(`https://shop.test/${'é'.repeat(1_000)}`)).rejects.toEqual(refusal('at most 2048'))

@@ -208,6 +208,8 @@ describe('other fields', () => {
     ['return_url', `"https://shop.example/${'a'.repeat(2_048)}"`],
     ['cancel_url', '"data:text/html,x"'],
     ['cancel_url', 'false'],
+    ['return_url', '"https:/shop.example/"'],
+    ['cancel_url', '"https://shop.example:0/"'],
     ['payment_method', '{"toString": 1}'],
     ['payment_method', '"__proto__"'],
     ['payment_method', '"constructor"'],
