@@ -10,6 +10,7 @@ import { configuredOperators, limitsOf, type OperatorSettings, sandboxOperators 
 import { ConfigError, flag, parse } from './parse.ts'
 import { paceSettings, readPace, type RequestPace } from './request-pace.ts'
 import { readRetention, type Retention, retentionSettings } from './retention.ts'
+import { parseNetwork } from '../shared/ip-whitelist.ts'
 import { Secret } from '../shared/secret.ts'
 import { webAddress } from '../shared/web-address.ts'
 import { withFiles } from './setting-files.ts'
@@ -162,7 +163,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     .map((entry) => entry.trim())
     .filter(Boolean)
   for (const entry of trustedProxies) {
-    if (!isNetwork(entry)) problems.push(`TRUSTED_PROXIES: ${entry} is no address or CIDR range`)
+    if (!parseNetwork(entry)) problems.push(`TRUSTED_PROXIES: ${entry} is no address or CIDR range`)
   }
   const production = read.MODE === 'production'
   if (production && !read.SECRET_KEY) problems.push('SECRET_KEY: required in production')
@@ -212,13 +213,6 @@ export function addressesOf(config: Config, boundPort: number): Addresses {
 }
 
 export type Addresses = Record<'publicUrl' | 'callbackUrl', string>
-
-function isNetwork(entry: string): boolean {
-  const [host = '', bits, ...rest] = entry.split('/')
-  const family = isIP(host)
-  if (family === 0 || rest.length > 0) return false
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128))
-}
 
 function urlHost(host: string): string {
   const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host

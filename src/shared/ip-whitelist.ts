@@ -51,19 +51,25 @@ export function isAddressAllowed(whitelist: readonly string[], address: string |
   return whitelist.length === 0 || addressMatcher(whitelist)(address)
 }
 
-/** Makes a matcher of addresses and CIDR ranges. An entry that is neither matches nothing. */
+/**
+ * Makes a matcher of addresses and CIDR ranges. An entry that is neither matches nothing. A range matches
+ * addresses of its own family only: `::/0` holds no IPv4 address. `whitelist_allows` is the same rule in SQL.
+ */
 export function addressMatcher(entries: readonly string[]): AddressMatcher {
   const name = entries.join()
   const known = matchers.get(name)
   if (known) return known
-  const networks = new BlockList()
+  // One list of both families would find an IPv4 address in an IPv6 range as well, in its mapped form.
+  const networks = { ipv4: new BlockList(), ipv6: new BlockList() }
   for (const entry of entries) {
     const network = parseNetwork(entry)
-    if (network) networks.addSubnet(network.address, network.prefix, network.family)
+    if (network) networks[network.family].addSubnet(network.address, network.prefix, network.family)
   }
   const matcher: AddressMatcher = (address) => {
     const canonical = address === null ? null : canonicalAddress(address)
-    return canonical !== null && networks.check(canonical, familyOf(canonical))
+    if (canonical === null) return false
+    const family = familyOf(canonical)
+    return networks[family].check(canonical, family)
   }
   matchers.set(name, matcher)
   return matcher
@@ -77,7 +83,7 @@ export function parseNetwork(entry: string): Network | null {
   const family = familyOf(address)
   const width = family === 'ipv4' ? 32 : 128
   if (bits === undefined) return { address, family, prefix: width }
-  if (!/^\d{1,3}$/.test(bits)) return null
+  if (!/^(?:0|[1-9]\d{0,2})$/.test(bits)) return null
   // The prefix of an IPv4-mapped address counts the bits of the IPv6 form.
   const isMapped = family === 'ipv4' && isIP(host) === 6
   const prefix = Number(bits) - (isMapped ? 96 : 0)

@@ -132,6 +132,8 @@ describe('readConfig', () => {
     ['DRAIN_DELAY_MS', { DRAIN_DELAY_MS: '-1' }],
     ['DRAIN_DELAY_MS', { DRAIN_DELAY_MS: '300001' }],
     ['TRUSTED_PROXIES', { TRUSTED_PROXIES: '10.0.0.0/33' }],
+    ['TRUSTED_PROXIES', { TRUSTED_PROXIES: 'fe80::1%eth0' }],
+    ['TRUSTED_PROXIES', { TRUSTED_PROXIES: '::ffff:10.0.0.0/24' }],
     ['TRUSTED_PROXIES', { TRUSTED_PROXIES: '10.0.0.1, proxy.example' }],
     ['SECRET_KEY', { ...production, SECRET_KEY: '' }],
     ['PUBLIC_URL', { ...production, PUBLIC_URL: '' }],

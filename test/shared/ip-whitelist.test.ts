@@ -3,8 +3,10 @@ import {
   addressMatcher,
   addressBlock,
   canonicalAddress,
+  canonicalEntry,
   clientAddress,
   isAddressAllowed,
+  isWithin,
   parseNetwork,
 } from '../../src/shared/ip-whitelist.ts'
 import { createTestDatabase } from '../kit/database.ts'
@@ -83,6 +85,25 @@ const visits: readonly [string, readonly string[], string | null, boolean][] = [
   ['/24, beyond', ['198.51.100.0/24'], '198.51.101.0', false],
   ['/0 is every address of its family', ['0.0.0.0/0'], '203.0.113.1', true],
   ['/0 is no address of the other family', ['0.0.0.0/0'], '2001:db8::1', false],
+  ['IPv6 /0 is no IPv4 address', ['::/0'], '203.0.113.1', false],
+  ['IPv6 /0 is every IPv6 address', ['::/0'], '2001:db8::1', true],
+  ['IPv6 /0 is no mapped address', ['::/0'], '::ffff:203.0.113.1', false],
+  ['a wide IPv6 range is no IPv4 address', ['::/8'], '10.0.0.1', false],
+  ['every mapped address is every IPv4 address', ['::ffff:0:0/96'], '203.0.113.1', true],
+  ['every mapped address is no IPv6 address', ['::ffff:0:0/96'], '2001:db8::1', false],
+  ['a mapped range of a whole class', ['::ffff:10.0.0.0/104'], '10.9.9.9', true],
+  ['beyond a mapped range of a whole class', ['::ffff:10.0.0.0/104'], '11.0.0.1', false],
+  ['a range that begins before the mapped ones', ['::ffff:0:0/90'], '203.0.113.1', false],
+  ['host bits are ignored', ['10.0.0.1/8'], '10.9.9.9', true],
+  ['host bits of IPv6 are ignored', ['2001:db8::1/32'], '2001:db8:9::9', true],
+  ['an entry with a zone', ['fe80::1%eth0'], 'fe80::1', false],
+  ['an address with a zone', ['fe80::/10'], 'fe80::1%eth0', false],
+  ['a link-local range', ['fe80::/10'], 'fe80::1', true],
+  ['an entry with a leading zero', ['010.0.0.1'], '10.0.0.1', false],
+  ['an address with a leading zero', ['10.0.0.1'], '10.0.0.01', false],
+  ['a prefix with a leading zero', ['10.0.0.0/08'], '10.0.0.1', false],
+  ['a short form', ['10/8'], '10.0.0.1', false],
+  ['an entry with spaces', [' 10.0.0.1', '10.0.0.1 ', '10.0.0.0 /8'], '10.0.0.1', false],
   ['a mapped visitor', ['198.51.100.1'], '::ffff:198.51.100.1', true],
   ['a mapped entry', ['::ffff:198.51.100.1'], '198.51.100.1', true],
   ['a mapped range', ['::ffff:198.51.100.0/120'], '198.51.100.77', true],
@@ -116,6 +137,60 @@ test('the database decides every whitelist alike', async () => {
   expect(named).toEqual(visits.map(([name, , , expected]) => [name, expected]))
   await db.drop()
 })
+
+test('every spelling of an entry lets in the same addresses by both rules', async () => {
+  const addresses = ['0.0.0.0', '10.0.0.1', '127.0.0.1', '203.0.113.1', '255.255.255.255']
+  const others = ['::', '::1', '::10.0.0.1', '::ffff:10.0.0.1', '::fffe:10.0.0.1', 'fe80::1', '2001:db8::1']
+  const starts = [
+    ...addresses,
+    ...others,
+    '::0001',
+    '::FFFF:A00:1',
+    '::ffff:010.0.0.1',
+    '10',
+    '10.0',
+    '1e1',
+    '',
+  ]
+  const prefixes = ['', '/', '/0', '/8', '/08', '/31', '/32', '/33', '/90', '/96', '/104', '/128', '/129']
+  const entries = starts.flatMap((start) =>
+    prefixes.flatMap((prefix) => [`${start}${prefix}`, ` ${start}${prefix}`, `${start}${prefix}\n`]),
+  )
+  const pairs = entries.flatMap((entry) => [...addresses, ...others].map((address) => ({ entry, address })))
+  const db = await createTestDatabase()
+  const { rows } = await db.owner.query<{ entry: string; address: string; allowed: boolean | null }>(
+    `SELECT entry, address, whitelist_allows(ARRAY[entry], address) AS allowed
+     FROM unnest($1::text[], $2::text[]) AS pair (entry, address)`,
+    [pairs.map(({ entry }) => entry), pairs.map(({ address }) => address)],
+  )
+  const differing = rows.filter(
+    ({ entry, address, allowed }) => isAddressAllowed([entry], address) !== allowed,
+  )
+  expect(rows).toHaveLength(pairs.length)
+  expect(differing).toEqual([])
+  await db.drop()
+})
+
+test('a range lies within a range of its own family only', () => {
+  expect(isWithin('10.1.0.0/16', ['10.0.0.0/8'])).toBe(true)
+  expect(isWithin('::ffff:10.1.0.0/112', ['10.0.0.0/8'])).toBe(true)
+  expect(isWithin('10.0.0.0/8', ['::/0'])).toBe(false)
+  expect(isWithin('2001:db8::/32', ['0.0.0.0/0'])).toBe(false)
+})
+
+test.each([
+  ['::ffff:10.0.0.0/104', '10.0.0.0/8'],
+  ['::/0', '::/0'],
+  ['0.0.0.0/0', '0.0.0.0/0'],
+  ['2001:DB8:0::/32', '2001:db8::/32'],
+])('the entry %s is kept as %s', (given, entry) => {
+  expect(canonicalEntry(given)).toEqual({ entry })
+})
+
+test.each(['10.0.0.1/8', '::1/0', 'fe80::1%eth0', '010.0.0.1', '10.0.0.0/08', '::ffff:0:0/90', '10/8'])(
+  'the entry %s is refused',
+  (given) => expect(canonicalEntry(given)).toEqual({ problem: expect.stringMatching(/^must be /) }),
+)
 
 test('networks are read in their canonical form', () => {
   expect(parseNetwork('192.0.2.0/24')).toEqual({ address: '192.0.2.0', family: 'ipv4', prefix: 24 })

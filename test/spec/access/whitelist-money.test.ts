@@ -132,3 +132,40 @@ test.each(Object.entries(calls))(
     })
   },
 )
+
+// The tests call from an IPv4 address of this machine.
+test.each([
+  { entry: '::/0', allows: false },
+  { entry: '::/8', allows: false },
+  { entry: '0.0.0.0/0', allows: true },
+  { entry: '127.0.0.1/8', allows: true },
+  { entry: '::ffff:0:0/96', allows: true },
+  { entry: '::ffff:127.0.0.0/104', allows: true },
+  { entry: '::ffff:127.0.0.0/90', allows: false },
+  { entry: '0127.0.0.1', allows: false },
+])('$entry allows an IPv4 caller to read where it allows to pay: $allows', async ({ entry, allows }) => {
+  const merchant = await shop()
+  await owner.query('UPDATE merchant SET ip_whitelist = $2 WHERE id = $1', [merchant.merchantId, [entry]])
+  fixture.app.services.access.credentials.forget(await keyOf(merchant))
+  const read = await fixture.rest('GET', '/balance', { token: merchant.token })
+  const paid = await rest(merchant, '/pay', paying())
+  expect([read.status, paid.status]).toEqual(allows ? [200, 202] : [403, 403])
+})
+
+async function keyOf({ apiKey }: TestMerchant): Promise<number> {
+  const { rows } = await owner.query<{ id: number }>('SELECT id FROM api_key WHERE key = $1', [apiKey])
+  return rows[0]?.id ?? -1
+}
+
+test('a whitelist of all IPv6 addresses is refused to an IPv4 caller, whom it would shut out', async () => {
+  const merchant = await shop()
+  const put = (entry: string) =>
+    fixture.rest('PUT', '/settings', { token: merchant.token, body: { ip_whitelist: [entry] } })
+  const { status, body } = await put('::/0')
+  expect([status, body.errors]).toEqual([
+    400,
+    [{ field: 'ip_whitelist', message: 'must contain your own IP address, 127.0.0.1' }],
+  ])
+  const kept = await put('::ffff:127.0.0.0/104')
+  expect([kept.status, kept.body.data.ip_whitelist]).toEqual([200, ['127.0.0.0/8']])
+})
