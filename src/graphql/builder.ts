@@ -70,17 +70,9 @@ export const builder = new SchemaBuilder<SchemaTypes>({
     cursorType: 'String',
     nodesOnConnection: { description: 'The entries of the page, without cursors.' },
     ...relayDescriptions,
-    nodeQueryOptions: {
-      scope: 'authenticated',
-      description: 'Any object by its global id; null when it does not exist.',
-      args: { id: { description: 'The global id of the object.' } },
-    },
-    nodesQueryOptions: {
-      scope: 'authenticated',
-      description:
-        'Several objects by their global ids, in the same order; null for each that does not exist.',
-      args: { ids: { description: 'The global ids of the objects.' } },
-    },
+    // `nodes.ts` has these queries.
+    nodeQueryOptions: false,
+    nodesQueryOptions: false,
   },
 })
 

@@ -1,6 +1,7 @@
 import { MapperKind, mapSchema } from '@graphql-tools/utils'
 import { type GraphQLSchema, specifiedDirectives } from 'graphql'
 import { builder } from '../graphql/builder.ts'
+import '../graphql/nodes.ts'
 import { accessDirectives } from '../graphql/scopes.ts'
 import './api-keys/authenticate-schema.ts'
 import './api-keys/schema.ts'

@@ -33,12 +33,20 @@ function readUpTo(max: bigint, type: string, id: string): bigint {
 }
 
 /**
- * Reads the row's id from a global id (`Batch:12` in base64); '' if the text is no global id of this type.
+ * Reads a global id: `Batch:12` in base64, exactly as this service writes it.
+ * @returns the names of the type and of the row; null if the text is no global id of a numbered row
  */
-function rowOf(type: string, id: string): string {
+export function readGlobalId(id: string): { typename: string; id: string } | null {
   const name = Buffer.from(id, 'base64').toString()
-  const isGlobalId = Buffer.from(name).toString('base64') === id
-  return isGlobalId && name.startsWith(`${type}:`) ? name.slice(type.length + 1) : ''
+  const { typename, row } = /^(?<typename>[A-Z][A-Za-z]*):(?<row>0|[1-9]\d{0,17})$/.exec(name)?.groups ?? {}
+  if (!typename || !row) return null
+  return globalId(typename, row) === id ? { typename, id: row } : null
+}
+
+/** Returns the id of the row that a global id of this type names; '' if the text is no such id. */
+function rowOf(type: string, id: string): string {
+  const read = readGlobalId(id)
+  return read?.typename === type ? read.id : ''
 }
 
 /** The longest text that is read as an id; global ids are shorter. */

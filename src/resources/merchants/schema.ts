@@ -60,7 +60,9 @@ const Me = builder.objectRef<ReturnType<typeof actorOf>>('Me').implement({
   description: 'The caller of this request.',
   fields: (t) => ({
     id: t.id({
-      description: 'The global id of the caller: the same for every token of a member, or of an API key.',
+      description:
+        'An id for the cache of a client, the same for every token of a member, or of an API key; ' +
+        '`node(id:)` does not find it.',
       resolve: (actor) => globalId('Me', nameOf(actor)),
     }),
     merchant: t.prismaField({
@@ -103,8 +105,8 @@ const Balance = builder.objectRef<AskedBalance>('Balance').implement({
   fields: (t) => ({
     id: t.id({
       description:
-        'The global id of the balance: of the merchant and of the arguments of `balance`, so that a cache ' +
-        'never takes the balance of one moment for that of another.',
+        'An id for the cache of a client; `node(id:)` does not find it. It is made of the merchant and the ' +
+        'arguments of `balance`, so that no cache takes the balance of one moment for that of another.',
       resolve: ({ asked }, _args, ctx) => globalId('Balance', `${mine(ctx).merchantId}${asked}`),
     }),
     currency: t.field({

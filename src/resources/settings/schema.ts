@@ -34,7 +34,7 @@ const SettingsChange = builder.prismaObject('SettingsChange', {
     'many approvals as the settings require. A setting that it does not change is null.',
   fields: (t) => ({
     id: t.id({
-      description: 'The global id of the change: `approveSettingsChange(id:)` takes it.',
+      description: 'The id of the change, for `approveSettingsChange(id:)`; `node(id:)` does not find it.',
       resolve: ({ id }) => globalId('SettingsChange', id),
     }),
     databaseId: t.expose('id', {

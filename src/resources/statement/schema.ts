@@ -30,7 +30,9 @@ const Entry = builder.objectRef<LedgerEntry>('LedgerEntry').implement({
     'never changes.',
   fields: (t) => ({
     id: t.id({
-      description: 'The global id of the entry: the same entry has the same id wherever it is read.',
+      description:
+        'An id for the cache of a client: the same entry has the same id wherever it is read. `node(id:)` ' +
+        'does not find it.',
       resolve: ({ id }) => globalId('LedgerEntry', id),
     }),
     databaseId: t.field({ type: 'SafeInt', description: 'The id of the entry.', resolve: ({ id }) => id }),
@@ -158,7 +160,9 @@ builder.queryField('statement', (t) =>
         'An account statement: the balance before and after a period, and every change in between.',
       fields: (statement) => ({
         id: statement.id({
-          description: 'The global id of the statement: of the merchant and the period.',
+          description:
+            'An id for the cache of a client, made of the merchant and the period; `node(id:)` does not find ' +
+            'it.',
           resolve: ({ from, to }, _args, ctx) =>
             globalId('Statement', `${mine(ctx).merchantId}/${from.toISOString()}/${to.toISOString()}`),
         }),

@@ -56,7 +56,7 @@ const Session = builder.objectRef<LiveSession>('Session').implement({
   description: 'A session of a signed-in member.',
   fields: (t) => ({
     id: t.id({
-      description: 'The global id of the session: `revokeSession` takes it.',
+      description: 'The id of the session, for `revokeSession`; `node(id:)` does not find it.',
       resolve: ({ id }) => globalId('Session', id),
     }),
     databaseId: t.expose('id', {
