@@ -20,7 +20,7 @@ interface SchemaTypes {
     ID: { Input: string; Output: string | number | bigint }
     Amount: { Input: bigint; Output: bigint }
     SafeInt: { Input: bigint; Output: bigint | number }
-    DateTime: { Input: Date; Output: Date }
+    DateTime: { Input: Date | string; Output: Date }
     Duration: { Input: number; Output: number }
     JSONObject: { Input: object; Output: object }
   }

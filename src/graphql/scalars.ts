@@ -1,6 +1,6 @@
 import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql'
-import { DateTimeISOResolver } from 'graphql-scalars'
-import { laterMs, wholeFrancs } from '../shared/input.ts'
+import { wholeFrancs } from '../shared/input.ts'
+import { timeProblem } from '../shared/time.ts'
 
 /** An amount in whole francs. JSON numbers are exact up to 2^53 - 1. */
 export const Amount = new GraphQLScalarType<bigint, number>({
@@ -22,17 +22,19 @@ export const SafeInt = new GraphQLScalarType<bigint, number>({
   parseLiteral: (node) => literal(node, 'must be a whole number up to 2^53 - 1'),
 })
 
-const isoTime = DateTimeISOResolver.toConfig()
-const toTime = (value: unknown) => laterMs(value, isoTime.coerceInputValue(value))
-
-export const DateTime = new GraphQLScalarType<Date, string>({
-  ...isoTime,
-  parseValue: toTime,
-  coerceInputValue: toTime,
-  parseLiteral: (node, values) =>
-    laterMs('value' in node ? node.value : null, isoTime.parseLiteral(node, values)),
+/**
+ * A time. As input it stays the text that the client gave, after a check: the verb reads it, because a date
+ * means the first moment of its day at the start of a period, and the last one at the end.
+ */
+export const DateTime = new GraphQLScalarType<string | Date, string>({
   name: 'DateTime',
-  description: 'A moment in ISO 8601 format, in UTC, with milliseconds: 2026-01-31T10:00:00.000Z.',
+  description:
+    'A moment in ISO 8601 format, in UTC, with milliseconds: 2026-01-31T10:00:00.000Z. As input, it may ' +
+    'have another zone, and may be a date: 2026-01-31 is the first moment of this day in UTC, or, at the ' +
+    'end of a period, the whole day.',
+  serialize: (value) => new Date(value as Date | string).toISOString(),
+  parseValue: (value) => toTime(value),
+  parseLiteral: (node) => toTime(node.kind === Kind.STRING ? node.value : undefined),
 })
 
 /** A duration: milliseconds in the code, ISO 8601 for clients. */
@@ -43,6 +45,14 @@ export const Duration = new GraphQLScalarType<number, string>({
   parseValue: (value) => toMilliseconds(value),
   parseLiteral: (node) => toMilliseconds(node.kind === Kind.STRING ? node.value : undefined),
 })
+
+function toTime(value: unknown): string | Date {
+  // REST runs the operations with times that it has read.
+  if (value instanceof Date) return value
+  const problem = typeof value === 'string' ? timeProblem(value) : 'must be the text of an ISO 8601 time'
+  if (problem !== null) throw invalid(problem)
+  return String(value)
+}
 
 function toSafeNumber(value: unknown, name: string): number {
   const number = Number(value)

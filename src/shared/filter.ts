@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { amount, text, time } from './input.ts'
+import { amount, text } from './input.ts'
+import { time, timeTo } from './time.ts'
 
 // The parts of which the filters of all lists are made.
 
@@ -43,8 +44,8 @@ const amountBound = z
   )
   .meta({ graphql: 'Amount' })
 
-/** The fields of a filter by the moment of creation. */
-export const createdRange = { createdFrom: time.nullish(), createdTo: time.nullish() }
+/** The fields of a filter by the moment of creation. Both ends are included. */
+export const createdRange = { createdFrom: time.nullish(), createdTo: timeTo.nullish() }
 
 /** The fields of a filter by the amount. */
 export const amountRange = { amountMin: amountBound.nullish(), amountMax: amountBound.nullish() }

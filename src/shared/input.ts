@@ -177,16 +177,3 @@ export function wholeNumber(min: number, max: number) {
     )
     .meta({ graphql: 'Int' })
 }
-
-/** The schema of an ISO 8601 time with its zone, or of a date, which means its first moment in UTC. */
-export const time = z
-  .union([z.date(), z.iso.datetime({ offset: true }), z.iso.date()], {
-    error: ({ input }) => (input === undefined || input === null ? required : 'must be an ISO 8601 time'),
-  })
-  .transform((value) => laterMs(value, new Date(value)))
-
-/** Rounds a time between two milliseconds up to the later one: nothing may happen before the given time. */
-export function laterMs<T extends Date | null | undefined>(asked: unknown, cut: T): T | Date {
-  const isBetween = typeof asked === 'string' && /\.\d{3}0*[1-9]/.test(asked)
-  return cut && isBetween ? new Date(cut.getTime() + 1) : cut
-}

@@ -14,7 +14,6 @@ import {
   reference,
   snakeCase,
   text,
-  time,
   wholeNumber,
 } from '../../src/shared/input.ts'
 
@@ -208,16 +207,4 @@ describe('other inputs', () => {
     ['a b@example.com', false],
     [`${'a'.repeat(260)}@example.com`, false],
   ])('email %s: %s', (value, taken) => expect(takes(email, value)).toBe(taken))
-
-  test.each([
-    ['2026-01-31T10:00:00Z', '2026-01-31T10:00:00.000Z'],
-    ['2026-01-31T10:00:00.123+01:00', '2026-01-31T09:00:00.123Z'],
-    ['2026-01-31', '2026-01-31T00:00:00.000Z'],
-    [new Date(0), '1970-01-01T00:00:00.000Z'],
-  ])('time %s is %s', (value, iso) => expect(readInput(time, value).toISOString()).toBe(iso))
-
-  test.each(['2026-01-31T10:00:00', '2026-02-30', '31/01/2026', '', 'now', 0, new Date(Number.NaN)])(
-    'time %s is refused',
-    (value) => expect(takes(time, value)).toBe(false),
-  )
 })

@@ -3,6 +3,7 @@ import type { Prisma } from '../../../prisma/generated/prisma/client.ts'
 import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import { invalidInput, readInput, text } from '../../shared/input.ts'
+import { time, timeUntil } from '../../shared/time.ts'
 
 const word = text({ min: 1, max: 100 })
 
@@ -12,8 +13,8 @@ export const auditFilterInput = z.object({
   operation: word.nullish(),
   target: word.nullish(),
   isPayment: z.boolean().nullish(),
-  from: z.date().nullish(),
-  to: z.date().nullish(),
+  from: time.nullish(),
+  to: timeUntil.nullish(),
 })
 
 type AuditFilter = z.input<typeof auditFilterInput>

@@ -108,7 +108,7 @@ const AuditLogFilter = inputOf('AuditLogFilter', auditFilterInput, {
       'an actor fast among many payments.',
     target: 'The object of the change, for example `webhook:3`.',
     from: 'Start of the period; entries of this moment are included.',
-    to: 'End of the period; entries of this moment are not included.',
+    to: 'End of the period; entries of this moment are not included, but those of a date are.',
   },
 })
 

@@ -135,7 +135,7 @@ const BatchFilter = inputOf('BatchFilter', batchFilterInput, {
     amountMin: 'Only batches whose recipients together get at least this amount, in whole XOF.',
     createdBy: 'Only batches of this author: `member:7` or `api_key:12`, as in the audit log.',
     createdFrom: 'Only batches created at or after this moment.',
-    createdTo: 'Only batches created at or before this moment.',
+    createdTo: 'Only batches created at or before this moment, or on this day.',
     status: 'Only batches with one of these statuses.',
   },
 })

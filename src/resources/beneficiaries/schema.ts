@@ -67,7 +67,7 @@ const BeneficiaryFilter = inputOf('BeneficiaryFilter', beneficiaryFilterInput, {
     activeOnly: 'True to leave out beneficiaries that are not active.',
     category: 'Only beneficiaries of one of these categories.',
     createdFrom: 'Only beneficiaries created at or after this moment.',
-    createdTo: 'Only beneficiaries created at or before this moment.',
+    createdTo: 'Only beneficiaries created at or before this moment, or on this day.',
     paymentMethod: 'Only beneficiaries with one of these payment methods.',
   },
 })

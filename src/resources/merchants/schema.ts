@@ -1,11 +1,13 @@
+import { z } from 'zod'
 import { actorOf, mine, nameOf, ownMerchantId } from '../../identity/callers/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { Currency, MemberRole, PaymentMethod, Scope, wordEnum } from '../../graphql/enums.ts'
 import { type Balance as LedgerBalance, readBalance } from '../../ledger/balance.ts'
 import { readBalanceAt } from '../../ledger/statement.ts'
 import { globalId } from '../../shared/ids.ts'
-import { invalidInput } from '../../shared/input.ts'
+import { invalidInput, readInput } from '../../shared/input.ts'
 import { currency, type Xof } from '../../shared/money.ts'
+import { time } from '../../shared/time.ts'
 import { checkBalance } from './check-balance.ts'
 
 const MerchantStatus = wordEnum(
@@ -93,6 +95,8 @@ const Me = builder.objectRef<ReturnType<typeof actorOf>>('Me').implement({
   }),
 })
 
+const balanceMoment = z.object({ at: time.nullish() })
+
 /** A balance, with the arguments for which it was asked. */
 interface AskedBalance extends LedgerBalance {
   operatorBalance: Xof | null
@@ -167,7 +171,8 @@ builder.queryFields((t) => ({
         description: 'A moment in the past. The answer is the balance just before it. Default: now.',
       }),
     },
-    resolve: async (_root, { paymentMethod, at }, ctx) => {
+    resolve: async (_root, { paymentMethod, at: moment }, ctx) => {
+      const { at } = readInput(balanceMoment, { at: moment })
       if (paymentMethod && at)
         throw invalidInput([{ field: 'at', message: 'cannot be combined with a payment method' }])
       const { merchantId } = mine(ctx)

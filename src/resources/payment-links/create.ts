@@ -6,9 +6,10 @@ import { recordingOf, recordMade } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { amount, currencyField, invalidInput, readInput, text, time } from '../../shared/input.ts'
+import { amount, currencyField, invalidInput, readInput, text } from '../../shared/input.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
+import { time } from '../../shared/time.ts'
 import { makeSlug, slug } from './slug.ts'
 
 /**

@@ -119,7 +119,7 @@ const PaymentLinkFilter = inputOf('PaymentLinkFilter', linkFilterInput, {
     amountMax: 'Only links with a fixed amount of at most this, in whole XOF.',
     amountMin: 'Only links with a fixed amount of at least this, in whole XOF.',
     createdFrom: 'Only links created at or after this moment.',
-    createdTo: 'Only links created at or before this moment.',
+    createdTo: 'Only links created at or before this moment, or on this day.',
   },
 })
 

@@ -133,7 +133,7 @@ const PayoutFilter = inputOf('PayoutFilter', payoutFilterInput, {
     beneficiaryId: 'Only payouts to this beneficiary: its global id, or its id in REST.',
     createdBy: 'Only payouts of this author: `member:7` or `api_key:12`, as in the audit log.',
     createdFrom: 'Only payouts created at or after this moment.',
-    createdTo: 'Only payouts created at or before this moment.',
+    createdTo: 'Only payouts created at or before this moment, or on this day.',
     paymentMethod: 'Only payouts by one of these operators.',
     reference: 'Only the payout with this reference.',
     status: 'Only payouts with one of these statuses.',

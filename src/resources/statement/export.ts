@@ -1,14 +1,11 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import { type Holdings, readBalanceAt, readPage, type StatementLine } from '../../ledger/statement.ts'
-import { time } from '../../shared/input.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
 import { makeExport } from '../export.ts'
-import { checkSpan, originOf } from './span.ts'
-
-const input = z.object({ from: time, to: time.nullish() })
+import { checkSpan, originOf, spanInput } from './span.ts'
 
 interface Row {
   at: Date
@@ -22,7 +19,7 @@ interface Row {
 /** The export of a statement: opening balances, each entry with the balances after it, closing balances. */
 export const statementExport = makeExport({
   holds: 'LedgerEntry',
-  input,
+  input: spanInput,
   cells: {
     created_at: ({ at }: Row) => at,
     entry_id: ({ line }) => line && line.id,
@@ -45,7 +42,7 @@ export const statementExport = makeExport({
 
 async function* readStatementRows(
   ctx: Context,
-  options: z.output<typeof input>,
+  options: z.input<typeof spanInput>,
 ): AsyncGenerator<Row[], void> {
   const span = checkSpan(ctx, options)
   const { merchantId } = mine(ctx)

@@ -237,7 +237,9 @@ builder.queryField('statement', (t) =>
       }),
       to: t.arg({
         type: 'DateTime',
-        description: 'End of the period; changes at this moment are not included. Default: now.',
+        description:
+          'End of the period; changes at this moment are not included, but those of a date are. ' +
+          'Default: now.',
       }),
     },
     resolve: (_root, args, ctx) =>

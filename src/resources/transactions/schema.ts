@@ -181,7 +181,7 @@ const TransactionFilter = inputOf('TransactionFilter', transactionFilterInput, {
     amountMax: 'Only transactions of at most this amount, in whole XOF.',
     amountMin: 'Only transactions of at least this amount, in whole XOF.',
     createdFrom: 'Only transactions created at or after this moment.',
-    createdTo: 'Only transactions created at or before this moment.',
+    createdTo: 'Only transactions created at or before this moment, or on this day.',
     customerPhone: "Only transactions with this customer's mobile number, for example +223 70 00 00 00.",
     paymentMethod: 'Only transactions at one of these operators.',
     reference: 'Only the transaction with this reference.',

@@ -204,7 +204,7 @@ test('the log shows the changed fields, before and after, and no others', async 
   const change = { method: 'PUT', path: `/beneficiaries/${id}`, body: { name: 'Awa D.' }, headers, token }
   for (const once of [change, change]) await fixture.done(once)
   const shown = async (filter: string, given = token) => {
-    const entry = '{ actor operation target address channel before after }'
+    const entry = '{ at actor operation target address channel before after }'
     const { body } = await service.graphql(`{ auditLog(filter: {${filter}}) { nodes ${entry} } }`, {}, given)
     return body['data']?.auditLog?.nodes ?? body
   }
@@ -227,6 +227,10 @@ test('the log shows the changed fields, before and after, and no others', async 
   ])
   expect(await shown('to: "2020-01-01T00:00:00Z"')).toEqual([])
   expect(await shown('from: "2020-01-01T00:00:00Z"')).toHaveLength(6)
+  // A date at the end is its whole day.
+  const all = await shown('')
+  const [newest, oldest] = [all.at(0), all.at(-1)].map(({ at }: { at: string }) => at.slice(0, 10))
+  expect(await shown(`from: "${oldest}", to: "${newest}"`)).toHaveLength(6)
   // The job chains the entries by itself, at most 5 s after the change.
   await eventually(async () => expect(await chainOf(shop)).toMatchObject({ upTo: 6, isIntact: true }))
   const viewer = await fixture.member(shop, 'viewer')

@@ -128,6 +128,13 @@ describe('statement.csv', () => {
     expect(new Set(subjects)).toEqual(new Set(paid.map(({ transaction_id: id }) => id)))
   })
 
+  test('to a date it has all changes of that day', async () => {
+    const at = (await linesOf('statement.csv?from=2020-01-01')).slice(2, -1).map(([time = '']) => time)
+    const days = at.map((time) => time.slice(0, 10))
+    const period = await linesOf(`statement.csv?from=${days.at(0)}&to=${days.at(-1)}`)
+    expect(period.slice(2, -1).map(([time]) => time)).toEqual(at)
+  })
+
   test('the statement of another merchant shows none of these changes', async () => {
     const other = await fixture.merchant()
     const [, opening, closing] = await linesOf('statement.csv?from=2020-01-01', other.token)

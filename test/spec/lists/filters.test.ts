@@ -76,6 +76,16 @@ test.each([
   ['beneficiaries', 'category: [EMPLOYEE, SUPPLIER], paymentMethod: [OperatorA, OperatorC]', [2, 4, 8, 10]],
   ['beneficiaries', days, [3, 4, 5]],
   ['paymentLinks', `${days}, amountMax: 4000`, [3, 4]],
+  // A date as an upper bound is its whole day, in UTC or in its own zone.
+  ...['transactions', 'payouts', 'batches', 'beneficiaries', 'paymentLinks'].flatMap(
+    (list): [string, string, number[]][] => [
+      [list, 'createdFrom: "2026-01-03", createdTo: "2026-01-03"', [3]],
+      [list, 'createdFrom: "2026-01-03", createdTo: "2026-01-05"', [3, 4, 5]],
+      [list, 'createdFrom: "2026-01-03+13:00", createdTo: "2026-01-03+13:00"', [2]],
+      [list, 'createdTo: "2026-01-03T00:00:00Z"', [1, 2]],
+    ],
+  ),
+  ['transactions', 'createdTo: "2026-01-03", reference: "f-3"', [3]],
 ])('%s with %s', async (list, filter, expected) => {
   expect(await listed(list, filter)).toEqual(expected)
 })
@@ -90,6 +100,13 @@ describe('REST', () => {
     ['payouts', `${daysInRest}&amount_min=4000`, [4, 5]],
     ['beneficiaries', 'category=employee,supplier&payment_method=OperatorA,OperatorC', [2, 4, 8, 10]],
     ['payment-links', `${daysInRest}&amount_max=4000`, [3, 4]],
+    ...['transactions', 'payouts', 'beneficiaries', 'payment-links'].flatMap(
+      (path): [string, string, number[]][] => [
+        [path, 'created_from=2026-01-03&created_to=2026-01-03', [3]],
+        [path, 'created_from=2026-01-03%2B13:00&created_to=2026-01-03%2B13:00', [2]],
+        [path, 'created_to=2026-01-03T00:00:00Z', [1, 2]],
+      ],
+    ),
   ])('GET /%s?%s', async (path, query, expected) => {
     expect(await listedInRest(path, query)).toEqual(expected)
   })
@@ -102,9 +119,22 @@ describe('REST', () => {
     ['amount_min=-1', 'amount_min must be a number.'],
     ['amount_max=1.5', 'amount_max must be a number.'],
     [`customer_phone=${customer('11')}x`, 'customer_phone must be a mobile number in Mali.'],
+    ['created_to=2026-02-30', 'created_to must be an ISO 8601 time with its zone'],
+    ['created_from=0001-01-01T00:00:00%2B01:00', 'created_from must be in the years 1 to 9999, in UTC.'],
+    ['created_from=2026-01-31T10:00:00+01:00', 'created_from must be an ISO 8601 time: in an address, write'],
   ])('refuses %s', async (query, message) => {
     const { status, body } = await fixture.rest('GET', `/transactions?${query}`, { token: shop.token })
     expect(status).toBe(400)
     expect(JSON.stringify(body)).toContain(message)
   })
+})
+
+test.each(['transactions', 'payouts'])('the export of %s takes the same days', async (name) => {
+  const both = 'created_from=2026-01-03&created_to=2026-01-04'
+  const answer = await fetch(`${fixture.url}/merchant/api/exports/${name}.csv?${both}`, {
+    headers: { Authorization: `Bearer ${shop.token}` },
+  })
+  const [head, ...rows] = (await answer.text()).trim().split('\r\n')
+  const at = head?.split(',').indexOf('created_at') ?? -1
+  expect(rows.map((row) => row.split(',')[at])).toEqual([dayOf(3).toISOString(), dayOf(4).toISOString()])
 })

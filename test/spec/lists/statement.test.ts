@@ -85,6 +85,16 @@ describe('statement', () => {
     expect([other.closing.balance, other.lines.nodes]).toEqual([0, []])
   })
 
+  test('to a date it ends with that day, in UTC or in the zone of the date', async () => {
+    const dateOf = (at = now()) => at.toISOString().slice(0, 10)
+    const from = dateOf(between[0])
+    const { closing, to } = (await ask(statement, { from, to: dateOf() })).data.statement
+    const midnight = Date.parse(dateOf()) + 24 * hour
+    expect([closing.available, to]).toEqual([12_500, new Date(midnight).toISOString()])
+    const west = (await ask(statement, { from, to: `${dateOf()}-05:00` })).data.statement
+    expect(west.to).toBe(new Date(midnight + 5 * hour).toISOString())
+  })
+
   test.each<[string, object]>([
     ['to', { from: '2026-02-01T00:00:00Z', to: '2026-01-31T00:00:00Z' }],
     ['from', { from: '9999-01-01T00:00:00Z' }],
@@ -96,7 +106,7 @@ describe('statement', () => {
   })
 
   test('accepts any date', async () => {
-    const all = { from: '0000-01-01T00:00:00Z', to: '9999-12-31T23:59:59Z' }
+    const all = { from: '0001-01-01T00:00:00Z', to: '9999-12-31' }
     const { closing, opening } = (await ask(statement, all)).data.statement
     expect([opening.balance, closing.balance]).toEqual([0, 12_500])
   })

@@ -297,7 +297,7 @@ describe('payoutChanged', () => {
   })
 })
 
-test('a payout scheduled between two milliseconds gets the later one, over REST and GraphQL', async () => {
+test('the digits after the milliseconds of a scheduled time are cut, over REST and GraphQL', async () => {
   const unfunded = await shop(0)
   const at = ahead(day)
   const between = at.replace('Z', '0001Z')
@@ -308,6 +308,5 @@ test('a payout scheduled between two milliseconds gets the later one, over REST 
     {},
     unfunded.token,
   )
-  const later = new Date(Date.parse(at) + 1).toISOString()
-  expect([byRest['scheduled_at'], body.data.createPayout.scheduledAt]).toEqual([later, later])
+  expect([byRest['scheduled_at'], body.data.createPayout.scheduledAt]).toEqual([at, at])
 })
