@@ -1,5 +1,6 @@
 import type { Xof } from '../shared/money.ts'
 import type { Provider } from '../shared/providers.ts'
+import { isInYears } from '../shared/time.ts'
 import type { Log } from '../telemetry/log.ts'
 
 /**
@@ -108,9 +109,10 @@ function asText(value: unknown): string | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : undefined
 }
 
+/** Reads a time of an operator; undefined for one that PostgreSQL could not read from the evidence. */
 function asDate(text: string | undefined): Date | undefined {
   const date = text === undefined ? undefined : new Date(text)
-  return date === undefined || Number.isNaN(date.getTime()) ? undefined : date
+  return date !== undefined && isInYears(date) ? date : undefined
 }
 
 function asCount(text: string | undefined): number | undefined {
