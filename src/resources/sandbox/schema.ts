@@ -9,6 +9,12 @@ import { fundMerchant } from '../merchants/fund.ts'
 /** The longest step of the sandbox clock: longer than schedules, which reach 366 days ahead. */
 const clockStepMs = 400 * 24 * 3_600_000
 
+/**
+ * The end of the sandbox clock. Choice: a thousand years before the last time that can be read, so that every
+ * time which follows from the clock can be read too.
+ */
+const clockEndMs = Date.UTC(9_000, 0)
+
 builder.mutationFields((t) => ({
   sandboxAdvanceClock: t.field({
     type: 'DateTime',
@@ -27,6 +33,8 @@ builder.mutationFields((t) => ({
     resolve: (_root, { by }, ctx) => {
       if (by <= 0 || by > clockStepMs)
         throw invalidInput([{ field: 'by', message: 'must be more than zero and at most 400 days' }])
+      if (ctx.clock.now().getTime() + by > clockEndMs)
+        throw invalidInput([{ field: 'by', message: 'must not move the clock beyond the year 8999' }])
       return sandboxOf(ctx).advanceClock(by, ctx.idempotentOperation?.id, (tx, before, after) =>
         recordChange(tx, recordingOf(ctx, 'sandboxAdvanceClock'), {
           target: ['sandbox', 'clock'],
