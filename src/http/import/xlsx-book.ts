@@ -6,7 +6,7 @@ import type { Parts } from './xlsx-parts.ts'
 import { type Effort, hearXml, type Listener } from './xml.ts'
 
 /** A workbook: its visible sheets, and what the cells of all sheets refer to. */
-export interface Book {
+export interface WorkbookParts {
   sheets: readonly Sheet[]
   texts: readonly string[]
   /** The number formats by the styles of cells. */
@@ -24,7 +24,7 @@ export interface Sheet {
  * @throws DomainError INVALID_INPUT where the file is another kind of archive, or has too much in it
  * @throws Error where the workbook is damaged
  */
-export async function readBook(parts: Parts, effort: Effort): Promise<Book> {
+export async function readBook(parts: Parts, effort: Effort): Promise<WorkbookParts> {
   const roots = await readRelations(parts, { directory: '', file: '' }, effort)
   const path = roots.find(({ type }) => type === 'officeDocument')?.path
   if (path?.endsWith('.bin')) throw fileProblem('is a binary workbook (XLSB): save it as XLSX or CSV')

@@ -2,7 +2,7 @@ import { invalidInput } from '../../shared/input.ts'
 import type { DomainError } from '../../shared/errors.ts'
 import { importBounds } from './bounds.ts'
 import type { TableCell, TableRow, Unusable } from './row.ts'
-import { type Book, textListener, tooMany } from './xlsx-book.ts'
+import { type WorkbookParts, textListener, tooMany } from './xlsx-book.ts'
 import { showsDate, showsText, showsWholeNumber } from './xlsx-formats.ts'
 import type { Listener } from './xml.ts'
 
@@ -15,7 +15,7 @@ interface Row {
 /**
  * Makes a listener that turns the tags of a sheet into rows. A cell that a person does not see is unusable.
  */
-export function sheetListener(rows: TableRow[], book: Book): Listener {
+export function sheetListener(rows: TableRow[], book: WorkbookParts): Listener {
   let row: Row = emptyRow(0, false)
   let column = -1
   let cell: Omit<RawCell, 'text'> = { type: 'n', style: 0, isFormula: false }
@@ -140,7 +140,10 @@ interface RawCell {
  * Returns the value that a cell shows; undefined where it is empty.
  * @throws Error where the cell has a content that no workbook has
  */
-function cellOf({ type, style, isFormula, text }: RawCell, { texts, formats }: Book): TableCell | undefined {
+function cellOf(
+  { type, style, isFormula, text }: RawCell,
+  { texts, formats }: WorkbookParts,
+): TableCell | undefined {
   const format = formats[style] ?? 'General'
   if (isFormula) {
     // The formulas of lines that are prepared in advance give an empty text until the line is used.

@@ -161,8 +161,8 @@ builder.queryField('statement', (t) =>
       fields: (statement) => ({
         id: statement.id({
           description:
-            'An id for the cache of a client, made of the merchant and the period; `node(id:)` does not find ' +
-            'it.',
+            'An id for the cache of a client, made of the merchant and the period; `node(id:)` does not ' +
+            'find it.',
           resolve: ({ from, to }, _args, ctx) =>
             globalId('Statement', `${mine(ctx).merchantId}/${from.toISOString()}/${to.toISOString()}`),
         }),

@@ -74,7 +74,7 @@ describe('of several sheets, the one that is paid is beyond doubt', () => {
   })
 })
 
-describe('what a person does not see is not paid', () => {
+describe('a content that a person does not see is not paid', () => {
   const sheetWith = (before: string, after = '') =>
     `<worksheet>${before}<sheetData>${titles}${line(2, five)}</sheetData>${after}</worksheet>`
   const hiddenColumn = 'is in a hidden column: show the column, or delete it'
@@ -93,7 +93,8 @@ describe('what a person does not see is not paid', () => {
     ],
     [
       'of no width of its own, where columns have none',
-      '<sheetFormatPr defaultColWidth="0"/><cols><col min="1" max="2" width="9"/><col min="3" max="3"/></cols>',
+      '<sheetFormatPr defaultColWidth="0"/><cols><col min="1" max="2" width="9"/>' +
+        '<col min="3" max="3"/></cols>',
       { amount: hiddenColumn },
     ],
     [
@@ -116,7 +117,8 @@ describe('what a person does not see is not paid', () => {
     })
     const note = `<row r="1">${text('nom')}${text('note')}${text('numéro')}${text('montant')}</row>`
     const rows = `${note}<row r="2">${text('Awa')}${text('x')}<c><v>70000001</v></c>${five}</row>`
-    const sheet = `<worksheet><cols><col min="2" max="2" hidden="1"/></cols><sheetData>${rows}</sheetData></worksheet>`
+    const columns = '<cols><col min="2" max="2" hidden="1"/></cols>'
+    const sheet = `<worksheet>${columns}<sheetData>${rows}</sheetData></worksheet>`
     expect(await readAll({ sheet })).toEqual([awa])
   })
 
@@ -127,7 +129,8 @@ describe('what a person does not see is not paid', () => {
 
   test.each(['C2:C3', 'A2:C2', 'A1:C2', 'B1:C2'])('a content under the merged cells %s', async (ref) => {
     const merge = `<mergeCells><mergeCell ref="${ref}"/></mergeCells>`
-    const sheet = `<worksheet><sheetData>${titles}${line(2, five)}${line(3, five)}</sheetData>${merge}</worksheet>`
+    const rows = `<sheetData>${titles}${line(2, five)}${line(3, five)}</sheetData>`
+    const sheet = `<worksheet>${rows}${merge}</worksheet>`
     expect(await problemOf({ sheet })).toMatch(
       new RegExp(`^lines\\[[123]\\] has a content under the merged cells ${ref}: split these cells`),
     )
@@ -165,8 +168,9 @@ describe('what a person does not see is not paid', () => {
 })
 
 describe('a number whose format hides or changes it is not paid', () => {
+  const quoted = (code: string) => code.replaceAll('"', '&quot;').replaceAll('<', '&lt;')
   const styles = (code: string) =>
-    `<numFmts><numFmt numFmtId="164" formatCode="${code.replaceAll('"', '&quot;').replaceAll('<', '&lt;')}"/></numFmts>` +
+    `<numFmts><numFmt numFmtId="164" formatCode="${quoted(code)}"/></numFmts>` +
     '<cellXfs><xf numFmtId="0"/><xf numFmtId="164"/></cellXfs>'
   const amountAs = async (code: string, value = '<c s="1"><v>5000</v></c>') =>
     (await readAll({ rows: titles + line(2, value), styles: styles(code) }))[0]

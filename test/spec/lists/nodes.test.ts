@@ -143,7 +143,7 @@ test('any other id is null, the ids beside it are answered, and the log has no e
   expect(log).not.toHaveBeenCalled()
 })
 
-test('a type beyond the scopes of the token is refused at its place; the other ids are answered', async () => {
+test('a type beyond the scopes of the token is refused at its place, the other ids are not', async () => {
   const { apiKey, apiSecret } = shop
   const headers = { 'X-API-Key': apiKey, 'X-API-Secret': apiSecret }
   const { body } = await fixture.rest('POST', '/auth', { headers, body: { scopes: ['payout'] } })
