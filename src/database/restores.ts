@@ -141,8 +141,9 @@ class Watch implements Restores {
   }
 
   async look(): Promise<void> {
-    const pool = this.#pool
-    await this.#share(() => (pool ? see(pool) : this.#withClient(see)))
+    // The pool may need a new session for this read, and the session waits for a shared look that runs.
+    const sight = this.#pool && (await see(this.#pool))
+    await this.#share(async () => sight ?? this.#withClient(see))
   }
 
   async record(): Promise<void> {

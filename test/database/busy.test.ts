@@ -47,7 +47,7 @@ test('a server that does not listen is down for every way into the database', as
   const { port } = server.address() as AddressInfo
   server.close()
   await once(server, 'close')
-  const connection = `postgres://nobody@127.0.0.1:${port}/none`
+  const connection = `postgres://stranger@127.0.0.1:${port}/none`
   const database = openDatabase({ connection, poolMax: 1, role: null, log: () => {} })
   onTestFinished(() => database.close())
   const errors = await Promise.all([

@@ -5,12 +5,14 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { scopes } from '../../src/identity/callers/scopes.ts'
 import { type App, startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
-import { openPool } from '../../src/database/client.ts'
+import { openDatabase, openPool } from '../../src/database/client.ts'
+import { openRestores } from '../../src/database/restores.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { createMerchant } from '../../src/resources/merchants/create.ts'
 import { proveWhole } from '../../src/ledger/audit.ts'
 import { resumePaymentsOut } from '../../src/ledger/payments-out.ts'
+import { createLog } from '../../src/telemetry/log.ts'
 import { eventually } from '../kit/eventually.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { makeMember } from '../kit/members.ts'
@@ -307,4 +309,27 @@ test('a running node halts before the first session of a promoted database is us
   expect(answer.rows).toEqual([{ halted: true }])
   // Another session may have begun the epoch: the process itself hears of it a moment later.
   await eventually(() => expect(app.services.restores.isWaiting()).toBe(true))
+})
+
+test('the look for a restore does not wait for itself in the first session of a promoted database', async () => {
+  const [db, dataDir] = [await database(), await folder()]
+  const restores = await openRestores({
+    connection: db.connection,
+    dataDir,
+    expectedEpoch: null,
+    suspendsUnknown: true,
+    log: createLog('silent'),
+  })
+  const { pool, close } = openDatabase({
+    connection: db.connection,
+    poolMax: 2,
+    role: null,
+    log: () => {},
+    checkSession: (client) => restores.checkSession(client),
+  })
+  onTestFinished(close)
+  restores.use(pool)
+  await db.owner.query('UPDATE installation SET timeline = timeline + 1')
+  await restores.look()
+  expect(restores.isWaiting()).toBe(true)
 })
