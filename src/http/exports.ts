@@ -79,7 +79,8 @@ async function* textOf(
   first: IteratorResult<readonly (readonly ExportCell[])[], void>,
   next: () => Promise<typeof first>,
 ): AsyncGenerator<string, void> {
-  yield csvHead(columns)
+  // Without this mark Excel reads the accents of UTF-8 as two letters each.
+  yield `\ufeff${csvHead(columns)}`
   for (let page = first; !page.done; page = await next()) {
     if (page.value.length > 0) yield csvLines(columns, page.value)
   }

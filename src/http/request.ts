@@ -6,6 +6,7 @@ import { clientAddress } from '../shared/ip-whitelist.ts'
 import type { Channel } from '../audit/audit-log.ts'
 import type { Context, Services } from '../context.ts'
 import { invalidInput } from '../shared/input.ts'
+import { preferredLanguage } from '../shared/language.ts'
 import { limits } from '../shared/limits.ts'
 import { answerMalformed } from './malformed.ts'
 
@@ -61,7 +62,7 @@ export function anonymousContext(
       message.headers['x-forwarded-for'],
       services.access.isTrustedProxy,
     ),
-    language: /^\s*fr\b/i.test(message.headers['accept-language'] ?? '') ? 'fr' : 'en',
+    language: preferredLanguage(message.headers['accept-language'] ?? '', 'en'),
     idempotentOperation: null,
     log: services.log.child({ requestId }),
     responseHeaders: new Map(),

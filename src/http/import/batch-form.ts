@@ -22,8 +22,8 @@ export async function readBatchForm(ctx: Context, message: IncomingMessage): Pro
   if (typeof free !== 'function') throw tooMany()
   try {
     const { texts, file } = await readForm(message)
-    const { recipients, locate } = await afterOthers(ctx, 'imports', () => readRecipients(file))
-    return { fields: { ...Object.fromEntries(texts), recipients }, locate }
+    const { recipients, locate, warnings } = await afterOthers(ctx, 'imports', () => readRecipients(file))
+    return { fields: { ...Object.fromEntries(texts), recipients }, locate, warnings }
   } finally {
     free()
   }

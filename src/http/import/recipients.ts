@@ -9,6 +9,8 @@ export interface Listed {
   recipients: readonly Recipient[]
   /** Names a problem by its line and column in the table: `recipients[3].amount` → `lines[7].amount`. */
   locate: (problem: FieldProblem) => FieldProblem
+  /** What a person may have missed: columns that were not read. */
+  warnings: readonly FieldProblem[]
 }
 
 /**
@@ -38,9 +40,10 @@ interface Column {
   title: string
 }
 
-/** The columns that are read, and the indexes of all columns with a title. */
+/** The columns that are read, the others, and the indexes of all columns with a title. */
 interface Head {
   columns: ReadonlyMap<Field, Column>
+  unread: readonly Column[]
   titled: ReadonlySet<number>
 }
 
@@ -67,7 +70,8 @@ export async function readRecipients(file: Buffer): Promise<Listed> {
   if (recipients.length === 0) {
     throw fileProblem('has no recipients: its first line names the columns, then one line for each')
   }
-  return { recipients, locate: (problem) => locate(problem, { recipients, lines, head }) }
+  const warnings = head ? warningsOf(head) : []
+  return { recipients, warnings, locate: (problem) => locate(problem, { recipients, lines, head }) }
 }
 
 /**
@@ -90,6 +94,7 @@ async function rowsOf(file: Buffer): Promise<AsyncIterable<TableRow>> {
  */
 function readHead({ cells }: TableRow): Head {
   const columns = new Map<Field, Column>()
+  const unread: Column[] = []
   const problems: string[] = []
   for (const [at, cell] of cells.entries()) {
     // A title that a person does not see counts: the cells below it are refused, with their places.
@@ -99,13 +104,14 @@ function readHead({ cells }: TableRow): Head {
     const first = field && columns.get(field)
     if (first) problems.push(`has two columns with the same meaning: ${first.title} and ${title}`)
     else if (field) columns.set(field, { at, title })
+    else if (title !== '') unread.push({ at, title })
   }
   for (const field of fields) {
     if (columns.has(field) || optional.has(field)) continue
     problems.push(`has no column ${titles[field].join(' or ')} in its first line`)
   }
   if (problems.length > 0) throw invalidInput(problems.map((message) => ({ field: 'file', message })))
-  return { columns, titled: new Set(cells.flatMap((cell, at) => (hasContent(cell) ? [at] : []))) }
+  return { columns, unread, titled: new Set(cells.flatMap((cell, at) => (hasContent(cell) ? [at] : []))) }
 }
 
 function hasContent(cell: TableCell | undefined): boolean {
@@ -120,6 +126,18 @@ function plain(title: string): string {
     .toLowerCase()
     .replaceAll(/[\s-]+/g, '_')
 }
+
+/** Choice: the first columns that are not read show what happened; a table may have hundreds. */
+const unreadShownMax = 10
+
+function warningsOf({ unread }: Head): FieldProblem[] {
+  return unread.slice(0, unreadShownMax).map(({ at, title }) => ({
+    field: 'file',
+    message: `has a column that was not read: ${title.slice(0, titleLengthMax)} (column ${letterOf(at)})`,
+  }))
+}
+
+const titleLengthMax = 100
 
 function recipientOf({ cells, isHidden }: TableRow, { columns, titled }: Head): Recipient {
   const recipient: Recipient = {}

@@ -1,8 +1,9 @@
 import { html } from 'hono/html'
 import type { HtmlEscapedString } from 'hono/utils/html'
+import { type Language, preferredLanguage } from '../../shared/language.ts'
 import { assets } from './assets.ts'
 
-export type PageLanguage = 'fr' | 'en'
+export type PageLanguage = Language
 
 /**
  * Chooses the language of a page: the one in `asked`, which the visitor chose by the switch; else the
@@ -11,12 +12,7 @@ export type PageLanguage = 'fr' | 'en'
  */
 export function languageOf(asked: string | undefined, requested = ''): PageLanguage {
   if (asked === 'fr' || asked === 'en') return asked
-  const options = requested.split(',').map((item) => {
-    const [range = '', weight = '1'] = item.split(/;\s*q=/)
-    return { language: range.trim().slice(0, 2).toLowerCase(), weight: Number(weight) }
-  })
-  const ours = options.filter(({ language, weight }) => ['fr', 'en'].includes(language) && weight > 0)
-  return ours.toSorted((a, b) => b.weight - a.weight)[0]?.language === 'en' ? 'en' : 'fr'
+  return preferredLanguage(requested, 'fr')
 }
 
 const otherLanguage = { fr: 'English', en: 'Français' } as const

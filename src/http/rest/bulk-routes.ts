@@ -146,7 +146,7 @@ function batchData(
   _variables: object,
   { form }: RestRequest,
 ): object {
-  const shownWarnings = form ? warnings.map(form.locate) : warnings
+  const shownWarnings = form ? [...form.warnings, ...warnings.map(form.locate)] : warnings
   return { ...summary(dryRun ?? batch ?? {}), ...(shownWarnings.length > 0 && { warnings: shownWarnings }) }
 }
 

@@ -111,6 +111,8 @@ export interface FormFields {
   fields: Readonly<Record<string, unknown>>
   /** Returns the problem with its place in the file. */
   locate: (problem: FieldProblem) => FieldProblem
+  /** The warnings about the file that the answer shows. */
+  warnings: readonly FieldProblem[]
 }
 
 /**

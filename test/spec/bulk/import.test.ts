@@ -112,6 +112,15 @@ test('a repeated account is warned of by its line', async () => {
   ])
 })
 
+test('columns that were not read are named, so that no given name is dropped unseen', async () => {
+  const titles = 'nom;prénom;note;numéro;montant;opérateur'
+  const { body } = await send(`${titles}\r\nTraoré;Awa;;${customer('00')};5000;OperatorA\r\n`)
+  expect(body['data'].warnings).toEqual([
+    { field: 'file', message: 'has a column that was not read: prénom (column B)' },
+    { field: 'file', message: 'has a column that was not read: note (column C)' },
+  ])
+})
+
 describe('a refusal names the line and the column, and leaves nothing behind', () => {
   const refusedFor = async (file: File, texts?: Texts): Promise<RestAnswer['body']> => {
     const before = await written()
@@ -271,6 +280,7 @@ describe('templates', () => {
     ['csv', 'fr'],
     ['xlsx', 'en'],
     ['xlsx', 'fr-ML,fr;q=0.9'],
+    ['csv', 'bm,fr;q=0.9,en;q=0.5'],
   ])('the template %s in %s can be sent', async (kind, language) => {
     const response = await fetchTemplate(kind, { language })
     expect(response.headers.get('Content-Disposition')).toBe(`attachment; filename="template.${kind}"`)

@@ -179,6 +179,19 @@ describe('an error is answered in the envelope, before any row is sent', () => {
   })
 })
 
+test.each(exportNames)('%s.csv begins with the mark by which Excel knows UTF-8', async (name) => {
+  const recipients = [{ name: 'Awa', account: customer('00'), amount: 5_000, payment_method: 'OperatorA' }]
+  const body = { title: 'Paie', recipients }
+  const batch = await fixture.rest('POST', '/bulk/batches', { token: shop.token, body })
+  const options: Record<string, string> = {
+    statement: '?from=2026-01-01',
+    recipients: `?batch_id=${batch.body['data'].id}`,
+  }
+  const response = await fetchExport(`${name}.csv${options[name] ?? ''}`)
+  const bytes = Buffer.from(await response.arrayBuffer())
+  expect([response.status, bytes.subarray(0, 3).toString('hex')]).toEqual([200, 'efbbbf'])
+})
+
 describe('an export takes the scope of its rows', () => {
   /** The same in GraphQL: a refusal there is a refusal here. */
   const reads: Readonly<Record<string, string>> = {
