@@ -170,6 +170,7 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
   const sharedStatements = openSharedStatements(pool)
   closers.push(() => sharedStatements.idle())
   const webhooks = openWebhooks(start, closers)
+  announcer.hear(webhooks.leases.pool)
   // The database closes only after the result of each operator call is recorded, also if no answer came.
   const inFlight = new Map<string, Promise<unknown>>()
   const settled = async () => void (await Promise.allSettled(inFlight.values()))
@@ -192,7 +193,6 @@ async function openServices(start: StartContext, addresses: Addresses, closers: 
     requestLimits: createRequestLimits(config.pace, { pool, log }),
     mailer: openMailer(config.mail, log),
     operators,
-    announcer,
     auditHeads: openHeadLog(pool, log),
     ...webhooks,
     feed,

@@ -12,7 +12,6 @@ import type { Database } from './database/client.ts'
 import type { Restores } from './database/restores.ts'
 import type { RecordMove } from './database/sandbox-clock.ts'
 import type { Feed } from './events/feed.ts'
-import type { Announcer } from './events/announcer.ts'
 import type { Mailer } from './mail/mailer.ts'
 import type { OperatorRegistry } from './operators/registry.ts'
 import type { NotifiedJob } from './jobs/catalogue.ts'
@@ -42,7 +41,6 @@ export interface Services {
   admission: Admission
   mailer: Mailer
   operators: OperatorRegistry
-  announcer: Announcer
   auditHeads: HeadLog
   /** Sends events to the merchants' endpoints. */
   webhookSender: Sender

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Pool } from 'pg'
+import type { Pool, PoolClient } from 'pg'
 import { openPieces, PieceTooLong } from '../database/pieces.ts'
 import { sqlFunction } from '../database/sql-function.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -15,8 +15,9 @@ export const announcerBounds = { pollMs: 10_000 }
 
 /** Announces committed events: makes their deliveries, and notifies the readers of every process. */
 export interface Announcer {
-  /** Says that an event of this merchant was committed. Cheap: calls that come together share one run. */
-  announce(merchantId: number): void
+  /** Announces from now on what the sessions of a further pool commit. */
+  hear(pool: Pool): void
+  /** Ends the hearing, and resolves once the events heard so far are announced. */
   close(): Promise<void>
 }
 
@@ -33,9 +34,10 @@ const makeMissingDeliveries = sqlFunction('make_missing_deliveries', {
 })
 
 /**
- * Starts an announcer. Each process announces its own events. At its start, and then every
- * `announcerBounds.pollMs`, it also makes the deliveries of events that were not announced, because their
- * process died.
+ * Starts an announcer. It announces each event that a session of `pool` commits, so that no verb needs to
+ * announce its own events. At its start, and then every `announcerBounds.pollMs`, it also makes the
+ * deliveries of events that were not announced, because their process died.
+ * @param pool sessions that write events, and through which the announcer works; `hear` adds others
  */
 export function startAnnouncer(pool: Pool, log: Log): Announcer {
   const waiting = new Set<number>()
@@ -93,20 +95,62 @@ export function startAnnouncer(pool: Pool, log: Log): Announcer {
     start()
   }
 
+  const stops: (() => void)[] = []
+  function hear(writing: Pool): void {
+    const stop = hearEvents(writing, (merchant) => {
+      waiting.add(merchant)
+      // The session is not in the pool yet: a run that started now would open one more.
+      queueMicrotask(start)
+    })
+    stops.push(stop)
+  }
+
+  hear(pool)
   poll()
   const timer = setInterval(poll, announcerBounds.pollMs).unref()
   return {
-    announce(merchantId) {
-      if (closed) return
-      waiting.add(merchantId)
-      start()
-    },
+    hear,
     async close() {
+      for (const stop of stops) stop()
       closed = true
       clearInterval(timer)
+      start()
       await running
     },
   }
 }
 
 const retryMs = 200
+
+/** The code of the message in which `append_events` names merchants, with commas between their ids. */
+const eventsAppended = 'MP002'
+
+/**
+ * Hears in each session of a pool which merchants get events, and names these merchants when the session
+ * comes back to the pool: its transaction has ended then. After a rollback it names them too, which costs one
+ * run that finds no event.
+ * @returns a function that ends the hearing
+ */
+function hearEvents(pool: Pool, name: (merchantId: number) => void): () => void {
+  const heard = new WeakMap<PoolClient, Set<number>>()
+  const onAcquire = (client: PoolClient) => {
+    if (heard.has(client)) return
+    const merchants = new Set<number>()
+    heard.set(client, merchants)
+    client.on('notice', ({ code, message }) => {
+      if (code === eventsAppended) for (const id of (message ?? '').split(',')) merchants.add(Number(id))
+    })
+  }
+  const onRelease = (_error: Error, client: PoolClient) => {
+    const merchants = heard.get(client)
+    merchants?.forEach(name)
+    merchants?.clear()
+  }
+  // Some sessions are open already, so each is met when it is taken from the pool, not when it connects.
+  pool.on('acquire', onAcquire)
+  pool.on('release', onRelease)
+  return () => {
+    pool.off('acquire', onAcquire)
+    pool.off('release', onRelease)
+  }
+}

@@ -10,7 +10,7 @@ import { decideSent, type LogLine, type Step } from './decide.ts'
 import type { FinalOutcome } from './outcome.ts'
 import { originOf, nothingLeft, type OpenRequest } from './open-request.ts'
 import { claimSend, exchangeRecorder, recordRequest, watchRequest } from './store.ts'
-import type { AppliedOutcome, RequestServices } from './subjects.ts'
+import type { RequestServices } from './subjects.ts'
 import { unlessTaken } from './taken-reference.ts'
 
 /**
@@ -156,12 +156,8 @@ export async function act(
   request: OpenRequest,
   step: Step,
 ): Promise<string | null> {
-  const { subject, subjectId, id, attempt, merchantId } = request
+  const { subject, subjectId, id, attempt } = request
   const { settle, expire, reverse, success } = services.subjects[subject]
-  const announced = ({ moved, status }: AppliedOutcome) => {
-    if (moved) services.announcer.announce(merchantId)
-    return status
-  }
   switch (step.do) {
     case 'nothing':
       return null
@@ -181,11 +177,11 @@ export async function act(
       if (!reversal) return null
       // The payment was reversed already, or cannot be reversed: no further question.
       if (!reversal.moved) await watchRequest(services.database.pool, id, null)
-      return announced(reversal)
+      return reversal.status
     }
     case 'expire':
       invariant(expire, `a ${subject} does not expire`)
-      return announced(await expire(services, subjectId, step.expiry))
+      return (await expire(services, subjectId, step.expiry)).status
     case 'settle': {
       const { finalOutcome } = step
       const evidence = finalOutcome.status === 'success' ? finalOutcome.evidence : null
@@ -193,7 +189,7 @@ export async function act(
         settle(services, subjectId, finalOutcome),
       )
       if (!applied) return null
-      const status = announced(applied)
+      const { status } = applied
       const next = status === success ? step.ifPaid : step.ifNot
       return (next && (await act(services, request, next))) ?? status
     }

@@ -2,7 +2,6 @@ import type { Addresses } from '../config/config.ts'
 import type { SharedStatements } from '../database/shared-statements.ts'
 import type { Database } from '../database/client.ts'
 import type { Restores } from '../database/restores.ts'
-import type { Announcer } from '../events/announcer.ts'
 import type { Access } from '../identity/callers/authenticate.ts'
 import type { NotifiedJob } from '../jobs/catalogue.ts'
 import type { Evidence } from '../operators/operator.ts'
@@ -23,7 +22,6 @@ export interface RequestServices {
   sharedStatements: SharedStatements
   restores: Pick<Restores, 'mayHaveSent'>
   operators: Pick<OperatorRegistry, 'find'>
-  announcer: Announcer
   access: Access
   addresses: Addresses
   inFlight: InFlight

@@ -5,6 +5,7 @@ import { openMasterSecret } from '../identity/secrets/secrets.ts'
 import type { AdminServices } from './administration-context.ts'
 import { readConfig } from '../config/config.ts'
 import { openDatabase } from '../database/client.ts'
+import { startAnnouncer } from '../events/announcer.ts'
 import { migrate, serviceRole } from '../database/migrate.ts'
 import { openRestores } from '../database/restores.ts'
 import { openServer } from './run.ts'
@@ -46,6 +47,7 @@ export async function withServices<T>(
       role: serviceRole,
       log: () => {},
     })
+    const announcer = startAnnouncer(database.pool, log)
     try {
       const master = await openMasterSecret(config.masterSecret, config.dataDir)
       const access = await openAccess({ pool: database.pool, master, trustedProxies: [], log })
@@ -55,6 +57,7 @@ export async function withServices<T>(
         access.close()
       }
     } finally {
+      await announcer.close()
       await database.close()
     }
   } finally {

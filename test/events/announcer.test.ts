@@ -1,9 +1,11 @@
 import { globSync, readFileSync } from 'node:fs'
 import type pg from 'pg'
 import { afterEach, expect, test } from 'vitest'
-import { listen, openDatabase } from '../../src/database/client.ts'
+import { type Database, listen, openDatabase } from '../../src/database/client.ts'
 import { type Feed, openFeed } from '../../src/events/feed.ts'
-import { type Announcer, announcerBounds, startAnnouncer } from '../../src/events/announcer.ts'
+import { transact } from '../../src/database/transact.ts'
+import { announcerBounds, startAnnouncer } from '../../src/events/announcer.ts'
+import { events } from '../../src/events/catalogue.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { borrow } from '../kit/client.ts'
 import { makeMerchant } from '../kit/merchants.ts'
@@ -27,10 +29,10 @@ afterEach(async () => {
   for (const each of started.splice(0).toReversed()) await each.close()
 })
 
-/** A process: its announcer, its feed, and the listener that wakes the feed. */
-async function process(on: pg.Pool): Promise<{ announcer: Announcer; feed: Feed }> {
+/** A process: its feed, the listener that wakes the feed, and the announcer of what `writes` commits. */
+async function process(on: pg.Pool, writes = on): Promise<Feed> {
   const feed = onOwnBehalf(openFeed(on, log))
-  const announcer = startAnnouncer(on, log)
+  const announcer = startAnnouncer(writes, log)
   const listening = Promise.withResolvers<void>()
   const listener = listen({
     connection: db.connection,
@@ -41,7 +43,7 @@ async function process(on: pg.Pool): Promise<{ announcer: Announcer; feed: Feed 
   })
   started.push(feed, announcer, listener)
   await listening.promise
-  return { announcer, feed }
+  return feed
 }
 
 async function positions(merchantId: number): Promise<bigint[]> {
@@ -78,7 +80,11 @@ async function restlessReader(
 }
 
 test('12 writers, two processes, leaving readers: 1 to N, none missed, none twice', async () => {
-  const [a, b] = [await process(pool), await process(other.pool)]
+  const wide = [0, 1].map(() =>
+    openDatabase({ connection: db.connection, poolMax: 7, role: null, log: () => {} }),
+  ) as [Database, Database]
+  started.push(...wide)
+  const [a, b] = [await process(pool, wide[0].pool), await process(other.pool, wide[1].pool)]
   const merchants = await Promise.all([0, 1, 2].map(() => makeMerchant(pool)))
   const ids = merchants.map(({ merchantId }) => merchantId)
   const random = randomFrom(seed)
@@ -90,26 +96,21 @@ test('12 writers, two processes, leaving readers: 1 to N, none missed, none twic
   )
   const total = (id: number) =>
     writers.flat().reduce((sum, step) => sum + step.ids.filter((each) => each === id).length, 0)
-  const wide = openDatabase({ connection: db.connection, poolMax: 12, role: null, log: () => {} })
   const writing = Promise.all(
     writers.map(async (steps, n) => {
-      for (const step of steps) {
-        await writeEvents(wide.pool, step.ids, step.holdMs)
-        const { announcer } = n % 2 ? a : b
-        for (const id of step.ids) announcer.announce(id)
-      }
+      const { pool: writes } = wide[n % 2 ? 0 : 1]
+      for (const step of steps) await writeEvents(writes, step.ids, step.holdMs)
     }),
   )
   const reading = Promise.all(
     ids.flatMap((id, nth) =>
-      [a.feed, b.feed, a.feed].map(async (feed, reader) => ({
+      [a, b, a].map(async (feed, reader) => ({
         id,
         seen: await restlessReader(feed, id, BigInt(total(id)), randomFrom(seed + 1 + 3 * nth + reader)),
       })),
     ),
   )
   await writing
-  await wide.close()
   for (const { id, seen } of await reading) expect(seen).toEqual(upTo(total(id)))
   for (const id of ids) expect(await positions(id)).toEqual(upTo(total(id)))
   const lastPositions = await pool.query(
@@ -173,7 +174,7 @@ test('only append_events writes events', () => {
 
 test('a reader gets events that a dead process did not announce at its next poll', async () => {
   const { merchantId } = await makeMerchant(pool)
-  const { feed } = await process(pool)
+  const feed = await process(pool)
   const reading = readPositions(feed, merchantId, 0n, 2)
   await writeEvents(db.owner, [merchantId, merchantId])
   expect(await reading).toEqual([1n, 2n])
@@ -226,16 +227,90 @@ test('an endpoint that changes its list gets the events until then by its old li
   expect(deliveries.rows).toEqual([{ position: 1n }])
 })
 
+test('a session that commits events announces them at once: every type, without a poll', async () => {
+  stopPolls()
+  const { merchantId } = await makeMerchant(pool)
+  const announcer = startAnnouncer(pool, log)
+  announcer.hear(db.owner)
+  started.push(announcer)
+  const types = Object.keys(events)
+  await db.owner.query(
+    `SELECT register_webhook($1, nextval('webhook_endpoint_id_seq')::int, 'https://shop.example/', $2, '',
+       NULL, 5)`,
+    [merchantId, types],
+  )
+  const made = async () => {
+    const { rows } = await db.owner.query<{ type: string }>(
+      'SELECT type FROM webhook_delivery WHERE merchant_id = $1 ORDER BY position',
+      [merchantId],
+    )
+    return rows.map(({ type }) => type)
+  }
+  for (const [nth, type] of types.entries()) {
+    await db.owner.query(
+      `SELECT append_events(ARRAY[($1::int, $2::text, '{}'::jsonb)::new_event], service_now())`,
+      [merchantId, type],
+    )
+    await eventually(async () => expect(await made()).toEqual(types.slice(0, nth + 1)))
+  }
+})
+
+test('events are announced after their commit and not before, and a rollback leaves nothing', async () => {
+  stopPolls()
+  const notified: string[] = []
+  const received = await listenTo(notified)
+  const [{ merchantId }, undone] = [await makeMerchant(pool), await makeMerchant(pool)]
+  const announcer = startAnnouncer(db.owner, log)
+  started.push(announcer)
+  await expect(
+    transact({ pool: db.owner }, async (tx) => {
+      await tx.query(
+        `SELECT append_events(ARRAY[($1::int, 'payment_pending', '{}'::jsonb)::new_event], now())`,
+        [undone.merchantId],
+      )
+      throw new Error('undone')
+    }),
+  ).rejects.toThrow('undone')
+  await received(1)
+  await transact({ pool: db.owner }, async (tx) => {
+    await tx.query(
+      `SELECT append_events(ARRAY[($1::int, 'payment_pending', '{}'::jsonb)::new_event], now())`,
+      [merchantId],
+    )
+    await tx.query('SELECT pg_sleep(0.05)')
+    expect(notified).toEqual([String(undone.merchantId)])
+  })
+  await received(2)
+  expect(notified).toEqual([String(undone.merchantId), String(merchantId)])
+  expect([await positions(undone.merchantId), await positions(merchantId)]).toEqual([[], [1n]])
+})
+
+test('the sessions of merchants, which no announcer hears, call no function that writes events', async () => {
+  const { rows } = await db.owner.query<{ name: string; role: string }>(
+    `WITH RECURSIVE writer AS (
+       SELECT p.oid, p.proname FROM pg_proc p WHERE p.proname = 'append_events'
+       UNION SELECT p.oid, p.proname FROM writer w
+       JOIN pg_proc p ON p.prosrc ~ ('\\m' || w.proname || '\\(') AND p.pronamespace = 'public'::regnamespace)
+     SELECT w.proname AS name, role FROM writer w,
+       unnest('{payments_merchant,payments_service}'::text[]) role
+     WHERE has_function_privilege(role, w.oid, 'EXECUTE') ORDER BY 1`,
+  )
+  expect(rows.filter(({ role }) => role === 'payments_merchant')).toEqual([])
+  expect(rows.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['collect_many', 'decide_waiting', 'record_access']),
+  )
+})
+
 test('a closed announcer announces the events that wait, and no later ones', async () => {
   stopPolls()
   const notified: string[] = []
   const received = await listenTo(notified)
   const [{ merchantId }, later] = [await makeMerchant(pool), await makeMerchant(pool)]
-  const announcer = startAnnouncer(pool, log)
-  announcer.announce(merchantId)
-  announcer.announce(later.merchantId)
+  const announcer = startAnnouncer(db.owner, log)
+  await writeEvents(db.owner, [merchantId])
+  await writeEvents(db.owner, [later.merchantId])
   await announcer.close()
-  announcer.announce(1)
+  await writeEvents(db.owner, [merchantId])
   await received(1)
   await db.owner.query('SELECT pg_sleep(0.05)')
   expect(notified.join()).toBe(`${merchantId},${later.merchantId}`)

@@ -107,11 +107,7 @@ test.each(backlogs)('%s gets through a backlog where %s takes long', async (name
 
 /** Starts the work as the service does. */
 function startWork(name: string): { close(): Promise<void> } {
-  if (name === 'announcer') {
-    const announcer = startAnnouncer(slow.pool, log)
-    announcer.announce(merchantId)
-    return announcer
-  }
+  if (name === 'announcer') return startAnnouncer(slow.pool, log)
   const access = { master: { auditKey: createSecretKey(randomBytes(32)) } }
   const played = { database: slow, access, log, operators: { list: () => [] } }
   const jobs = serviceJobs(played as unknown as Services).filter((job) => job.name === name)

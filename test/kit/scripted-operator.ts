@@ -103,7 +103,6 @@ export function useScriptedOperator(): void {
       operators: { find: () => operator },
       clock,
       log: createLog('silent'),
-      announcer: { announce: () => undefined, close: async () => undefined },
       addresses: { publicUrl: 'https://us.example', callbackUrl: 'https://us.example' },
       access: { master: new MasterSecret(Buffer.alloc(32)) },
       inFlight: new Map(),

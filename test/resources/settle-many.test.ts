@@ -18,7 +18,6 @@ function process(on: pg.Pool): Services {
   return {
     sharedStatements: openSharedStatements(on),
     log: createLog('silent'),
-    announcer: { announce: () => undefined, close: async () => undefined },
   } as unknown as Services
 }
 

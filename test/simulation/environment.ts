@@ -148,7 +148,6 @@ export function openNode({ pool, merchantPool, ...environment }: SettledEnvironm
     operators: { find: () => environment.operator, list: () => [environment.operator] },
     clock: environment.clock,
     log,
-    announcer: { announce: () => undefined, close: async () => undefined },
     addresses: { publicUrl: 'https://us.example', callbackUrl: 'https://us.example' },
     access: {
       master: new MasterSecret(Buffer.alloc(32)),

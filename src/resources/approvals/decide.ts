@@ -118,7 +118,6 @@ async function decide(
   // An earlier try of the same request may have recorded the decision already.
   const isOwn = outcome === 'repeated' && ctx.idempotentOperation?.isResumed === true
   if (outcome !== 'counted' && !isOwn) throw refusal(outcome, subject)
-  ctx.announcer.announce(merchantId)
   return approval
 }
 

@@ -75,7 +75,6 @@ export async function addRecipients(
       throw tooMany(limits.batchRecipientsMax - added.recipientCount)
     case 'added':
     case 'repeated':
-      ctx.announcer.announce(merchantId)
       return { id, warnings: warnOfDuplicates(recipients, await countAccounts(ctx, id, recipients)) }
   }
 }

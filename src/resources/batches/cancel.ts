@@ -52,7 +52,6 @@ export async function cancelBatch(ctx: Context, id: number): Promise<{ id: numbe
     const words = status === 'processing' ? 'is already being cancelled' : `is ${status}`
     throw new DomainError('STATE_CONFLICT', `This batch ${words}. There is nothing to cancel.`)
   }
-  ctx.announcer.announce(merchantId)
   return { id }
 }
 

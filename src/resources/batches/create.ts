@@ -52,7 +52,6 @@ export type CreateBatchInput = z.input<typeof createBatchInput>
 export async function createBatch(ctx: Context, raw: CreateBatchInput): Promise<BatchChange> {
   const draft = await readDraft(ctx, raw)
   const { id } = await transact(asPlatform(ctx, reason), (tx) => writeDraft(ctx, tx, draft))
-  ctx.announcer.announce(callerOf(ctx).merchantId)
   return { id, warnings: warnOfDuplicates(draft.recipients) }
 }
 

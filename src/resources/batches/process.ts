@@ -32,7 +32,6 @@ const reason = 'the SQL function receives the id of the merchant'
  */
 export async function processBatch(ctx: Context, id: number): Promise<{ id: number }> {
   await transact(asPlatform(ctx, reason), (tx) => beginBatch(ctx, tx, id))
-  ctx.announcer.announce(callerOf(ctx).merchantId)
   ctx.notifyJob('payouts.due')
   return { id }
 }

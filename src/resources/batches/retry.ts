@@ -56,7 +56,6 @@ export async function retryFailed(ctx: Context, batchId: number): Promise<{ id: 
       throw new DomainError('STATE_CONFLICT', `The failed recipients are already in batch ${made.batchId}.`)
     case 'made':
     case 'repeated':
-      ctx.announcer.announce(merchantId)
       return { id: made.batchId }
   }
 }

@@ -88,7 +88,6 @@ export async function payByLink(
   await ctx.requestLimits.takePrompt(link.id)
   const deadline = deadlineIn(limits.collectDeadlineMs)
   const made = await record(ctx, link.id, item)
-  ctx.announcer.announce(made.merchantId)
   return askPayer(ctx, { ...item, merchantId: made.merchantId }, made, deadline)
 }
 

@@ -42,7 +42,6 @@ export async function cancelPayout(ctx: Context, id: bigint): Promise<{ id: bigi
       `Only a payout that is pending can be cancelled: this one is ${found.status}.`,
     )
   }
-  ctx.announcer.announce(merchantId)
   return { id }
 }
 

@@ -125,7 +125,6 @@ export async function createPayout(
   })
   switch (made.outcome) {
     case 'made':
-      ctx.announcer.announce(actor.merchantId)
       if (!input.scheduledAt) ctx.notifyJob('payouts.due')
       return { id: made.payoutId, isNew: true }
     case 'unauthenticated':

@@ -65,7 +65,6 @@ async function beginDue(services: Services, provider: Provider, take: number): P
   // ended.
   const deadline = sendDeadline(operator, 'disburse')
   const rows = await begin(asPlatform(services, 'a job works for all merchants').pool, provider, take)
-  for (const { merchantId } of rows) services.announcer.announce(merchantId)
   const begun = rows.filter(({ outcome }) => outcome === 'begun')
   return {
     sends: begun.map((row) => {

@@ -88,7 +88,6 @@ export async function updateSettings(ctx: Context, raw: UpdateSettingsInput): Pr
     const was = before.rows[0]?.whitelist ?? []
     if (ipWhitelist && ipWhitelist.join() !== was.join()) await emitChange(tx, ctx, actor, ipWhitelist)
   })
-  ctx.announcer.announce(actor.merchantId)
 }
 
 const lockSql = 'SELECT ip_whitelist AS whitelist FROM merchant WHERE id = $1 FOR NO KEY UPDATE'

@@ -96,7 +96,6 @@ async function findMember(pool: Pool, address: string, merchantId: number | null
 
 /** Makes the answer to a sign-in after its session is committed. */
 export async function welcome(ctx: Context, member: Candidate, sessionId: number): Promise<SignedIn> {
-  ctx.announcer.announce(member.merchantId)
   const { memberId, merchantId, role, email, name, hasSecondFactor } = member
   const token = await sessionToken(ctx.access, member, sessionId)
   return { ...token, memberId, merchantId, role, email, name, hasSecondFactor }

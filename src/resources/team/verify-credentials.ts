@@ -112,7 +112,6 @@ async function rejected(ctx: Context, mustAlert: boolean, member: Candidate | nu
       kind: 'security_alert',
       what: data,
     })
-    ctx.announcer.announce(member.merchantId)
   }
   return new DomainError('CREDENTIALS_REJECTED', 'The e-mail address, the password or the code is not valid.')
 }

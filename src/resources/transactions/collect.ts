@@ -106,7 +106,6 @@ export async function collect(ctx: Context, raw: CollectInput): Promise<Initiati
   if (made.outcome === 'duplicate') return repeated(ctx, item, await findExisting(ctx, item))
   if (made.outcome === 'differs') throw await otherLostPayment(ctx, 'DUPLICATE_REFERENCE', item.identity)
   if (made.outcome === 'unauthenticated') throw await whyTurnedAway(ctx)
-  ctx.announcer.announce(item.merchantId)
 
   return askPayer(ctx, item, made, deadline)
 }

@@ -54,7 +54,6 @@ export function disburse(ctx: Context, item: DisburseItem): Promise<Initiation> 
     const deadline = sendDeadline(operator, 'disburse')
     const made = await record(ctx, operator, item)
     if ('phone' in made) return answered(await outcomeOf(ctx, made, until))
-    ctx.announcer.announce(item.merchantId)
     if (made.outcome === 'waits') return initiationOf(item, made, 'pending_approval')
 
     const sending = made.isOrphan

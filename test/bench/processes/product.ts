@@ -1,5 +1,6 @@
-import pg from 'pg'
 import { scopes } from '../../../src/identity/callers/scopes.ts'
+import { openPool } from '../../../src/database/client.ts'
+import { startAnnouncer } from '../../../src/events/announcer.ts'
 import { startApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import type { InitiateOutcome } from '../../../src/operators/operator.ts'
@@ -134,8 +135,9 @@ async function bring(transactionId: bigint): Promise<boolean> {
   return (await settleTransaction(services, transactionId, paid)).moved
 }
 
-const owner = new pg.Client({ connectionString: options.databaseUrl })
-if (options.readers) await owner.connect()
+// The service may not append events by itself, so these sessions are the owner's, with their own announcer.
+const owner = openPool({ connectionString: options.databaseUrl }, 2, null, () => {})
+if (options.readers) startAnnouncer(owner, services.log)
 
 async function writeEvent(merchantId: number): Promise<number> {
   const began = Number(process.hrtime.bigint())
@@ -154,7 +156,6 @@ async function writeEvent(merchantId: number): Promise<number> {
     text: `SELECT append_events(ARRAY[($1::int, 'payment_received', $2::jsonb)::new_event], now())`,
     values: [merchantId, data],
   })
-  services.announcer.announce(merchantId)
   return began
 }
 

@@ -129,7 +129,7 @@ describe('events', () => {
       "SELECT append_events(ARRAY[($1::int, 'security_alert', $2::jsonb)::new_event], now())",
       [stranger.merchantId, data],
     )
-    fixture.app.services.announcer.announce(stranger.merchantId)
+    await owner.query('SELECT announce_events($1, 1000)', [[stranger.merchantId]])
     const alert = await next(all)
     expect(alert).toMatchObject({ sequence: 3, type: 'SECURITY_ALERT', data: { kind: 'webhook_disabled' } })
     await fixture.fund(stranger, 5_000)
