@@ -15,7 +15,7 @@ import {
 } from 'graphql'
 import type { Actor } from '../identity/callers/actor.ts'
 import type { Scope } from '../identity/callers/scopes.ts'
-import { refusals } from '../shared/errors.ts'
+import { tokenProblems } from '../identity/callers/challenge.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 
@@ -119,8 +119,8 @@ export function accessRuleOf(schema: GraphQLSchema, typeName: string): AccessRul
 export function checkRule(rule: AccessRule, coordinate: string, actor: Actor | null): void {
   if (rule === 'public') return
   if (!actor) {
-    throw new GraphQLError(refusals.UNAUTHENTICATED.message, {
-      extensions: { code: 'UNAUTHENTICATED', coordinate },
+    throw new GraphQLError(tokenProblems.missing, {
+      extensions: { code: 'UNAUTHENTICATED', tokenProblem: 'missing', coordinate },
     })
   }
   if (rule === 'authenticated') return

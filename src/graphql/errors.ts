@@ -109,12 +109,13 @@ export function toGraphQLError(error: unknown, requestId: string, log: Log): Gra
   if (busy) log.warn({ err: thrown, requestId, path }, 'the database did not answer in time')
   const cause = busy ?? (thrown instanceof UnsafeToRepeat ? thrown.cause : thrown)
   if (cause instanceof DomainError) {
-    const { problems, requiredScopes, retryAfterS } = cause.detail
+    const { problems, requiredScopes, retryAfterS, tokenProblem } = cause.detail
     const extensions = {
       code: cause.code,
       requestId,
       ...(problems && { problems }),
       ...(requiredScopes && { requiredScopes }),
+      ...(tokenProblem && { tokenProblem }),
       ...(retryAfterS !== undefined && { retryAfter: retryAfterS }),
     }
     return new GraphQLError(cause.message, { ...base, extensions })

@@ -1,9 +1,9 @@
 import { GraphQLError } from 'graphql'
 import { type Actor, actorOf } from '../identity/callers/actor.ts'
-import type { RevocationReason } from '../identity/callers/credentials.ts'
+import { type RevocationReason, revocationRefusal } from '../identity/callers/credentials.ts'
 import { type Slot, takeSlots } from '../limits/slot.ts'
 import type { Context } from '../context.ts'
-import { DomainError } from '../shared/errors.ts'
+import type { DomainError } from '../shared/errors.ts'
 import { invalidInput } from '../shared/input.ts'
 import { limits } from '../shared/limits.ts'
 
@@ -48,7 +48,7 @@ export function liveStream<T>(ctx: Context, log: EventLog<T>): LiveStream<T> {
   const leave = takeStream(ctx.streams, actor)
   const gone = new AbortController()
   let why: DomainError | null = null
-  const unwatch = watchActor(ctx, actor, (ending) => end(new DomainError(ending)))
+  const unwatch = watchActor(ctx, actor, (ending) => end(revocationRefusal(ending)))
 
   function end(reason: DomainError | null): void {
     if (gone.signal.aborted) return
@@ -102,10 +102,7 @@ export function watchActor(
 
   function wait(): void {
     const leftMs = actor.expiresAt.getTime() - Date.now()
-    timer = setTimeout(
-      () => (leftMs > timerMaxMs ? wait() : finish('UNAUTHENTICATED')),
-      Math.min(leftMs, timerMaxMs),
-    )
+    timer = setTimeout(() => (leftMs > timerMaxMs ? wait() : finish('expired')), Math.min(leftMs, timerMaxMs))
     timer.unref()
   }
 

@@ -176,7 +176,7 @@ function schemaHidden(): GraphQLError {
   return new GraphQLError(
     'The schema is shown only to callers with a token. It is published as schema.graphql.',
     {
-      extensions: { code: 'UNAUTHENTICATED' },
+      extensions: { code: 'UNAUTHENTICATED', tokenProblem: 'missing' },
     },
   )
 }

@@ -4,6 +4,7 @@ import type { RawCallback } from '../operators/operator.ts'
 import type { Operator } from '../operators/registry.ts'
 import { recordAndAsk } from '../requests/record-callback.ts'
 import { type Provider, providers } from '../shared/providers.ts'
+import { DomainError } from '../shared/errors.ts'
 import { type HttpBindings, readBody } from './request.ts'
 
 /**
@@ -18,34 +19,32 @@ export function callbackRoutes(services: Services): Hono<HttpBindings> {
   app.on(['PUT', 'POST'], '/operators/:provider/callbacks/:token', async (c) => {
     const name = c.req.param('provider')
     const operator = isProvider(name) ? services.operators.find(name) : null
-    if (!operator) return c.body(null, 404)
+    if (!operator) throw new DomainError('NOT_FOUND')
     const body = await readBody(c.env.incoming)
-    if (body === null) return c.body(null, 413)
-    const status = await takeCallback(services, operator, {
+    if (body === null) throw new DomainError('BODY_TOO_LARGE')
+    await takeCallback(services, operator, {
       method: c.req.method,
       headers: c.req.header(),
       body,
       pathToken: c.req.param('token'),
       receivedAt: services.clock.now(),
     })
-    return c.body(null, status)
+    return c.body(null, 204)
   })
   return app
 }
 
-/** Checks and records a callback. @returns the HTTP status that says whether it was accepted */
-async function takeCallback(
-  services: Services,
-  operator: Operator,
-  raw: RawCallback,
-): Promise<204 | 400 | 403 | 404> {
+/** Checks and records a callback. @throws DomainError MALFORMED_REQUEST, FORBIDDEN, NOT_FOUND */
+async function takeCallback(services: Services, operator: Operator, raw: RawCallback): Promise<void> {
   const { provider } = operator
   const read = operator.parseCallback(raw)
   if (read.kind === 'rejected') {
     services.log.warn({ provider, why: read.why }, 'a callback was refused')
-    return read.why === 'unreadable' ? 400 : 403
+    throw read.why === 'unreadable'
+      ? new DomainError('MALFORMED_REQUEST', 'The callback cannot be read.')
+      : new DomainError('FORBIDDEN', 'The token, time or signature of the callback is not valid.')
   }
-  if (read.kind === 'ignored') return 204
+  if (read.kind === 'ignored') return
   const correlationId =
     read.find.correlationId ?? (read.operationId === null ? read.find.clientRef : undefined)
   const { requestId } = await recordAndAsk(services, {
@@ -58,9 +57,8 @@ async function takeCallback(
   })
   if (requestId === null) {
     services.log.warn({ provider, find: read.find }, 'a callback names no request of this service')
-    return 404
+    throw new DomainError('NOT_FOUND', 'The callback names no request of this service.')
   }
-  return 204
 }
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i

@@ -8,6 +8,7 @@ import { toGraphQLError } from '../graphql/errors.ts'
 import type { CheckedOperation } from '../graphql/checked-operation.ts'
 import { beforeDocument, type Operations } from '../graphql/operation.ts'
 import { enter } from '../enter.ts'
+import { challengeOf } from '../identity/callers/challenge.ts'
 import { DomainError, refusals } from '../shared/errors.ts'
 import { isJson, readJson, readLargeJson } from '../shared/json-body.ts'
 import { limits } from '../shared/limits.ts'
@@ -264,10 +265,19 @@ function withStatus(result: ExecutionResult, ctx: Context): ExecutionResult {
     if (!('data' in result)) shown.extensions['http'] = statusOf(shown, error.extensions['http'])
     return shown
   })
-  const retryAfter = masked[0]?.extensions['retryAfter']
-  if (!('data' in result) && typeof retryAfter === 'number')
-    ctx.responseHeaders.set('Retry-After', String(retryAfter))
+  const [first] = masked
+  if (first && !('data' in result)) setHeaders(first, ctx)
   return { ...rest, errors: masked }
+}
+
+/** Sets the headers that explain the error of an operation that did not run. */
+function setHeaders({ message, extensions }: GraphQLError, { responseHeaders }: Context): void {
+  const { code, retryAfter, tokenProblem } = extensions as Partial<Parameters<typeof challengeOf>[0]> &
+    Record<'retryAfter', unknown>
+  if (typeof retryAfter === 'number') responseHeaders.set('Retry-After', String(retryAfter))
+  const challenge =
+    code !== undefined && code in refusals ? challengeOf({ code, message, tokenProblem }) : null
+  if (challenge !== null) responseHeaders.set('WWW-Authenticate', challenge)
 }
 
 const statuses: Readonly<Record<string, number>> = {

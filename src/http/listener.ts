@@ -3,8 +3,8 @@ import { getRequestListener } from '@hono/node-server'
 import type { GraphQLSchema } from 'graphql'
 import { Hono } from 'hono'
 import type { Services } from '../context.ts'
-import { busyRefusal } from '../database/busy.ts'
 import { createOperations } from '../graphql/operation.ts'
+import { DomainError } from '../shared/errors.ts'
 import { callbackRoutes } from './callbacks.ts'
 import { exportRows } from './exports.ts'
 import { createGraphqlHandler } from './graphql.ts'
@@ -14,7 +14,7 @@ import { linkCodeRows } from './link-codes.ts'
 import { pageRoutes } from './pages/home.ts'
 import { paymentLinkRows } from './pages/payment-link.ts'
 import { anonymousContext, type HttpBindings, pathOf, requestIdOf, type RouteRow } from './request.ts'
-import { notFound, restRows } from './rest/handler.ts'
+import { refusalResponse, restRows } from './rest/handler.ts'
 import type { HttpServer } from './server.ts'
 import { serveSubscriptions } from './subscriptions.ts'
 
@@ -45,16 +45,8 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
   const app = new Hono<HttpBindings>()
   app.route('/', callbackRoutes(services))
   app.route('/', pageRoutes(services, schema))
-  app.notFound((c) => notFound(services, c.env.incoming))
-  app.onError((error, c) => {
-    const busy = busyRefusal(error)
-    if (busy) {
-      services.log.warn({ err: error }, 'the database did not answer in time')
-      return c.text(busy.message, 503, { 'Retry-After': String(busy.detail.retryAfterS ?? 1) })
-    }
-    services.log.error({ err: error }, 'a request failed')
-    return c.text('Something went wrong on our side.', 500)
-  })
+  app.notFound((c) => refusalResponse(services, c.env.incoming, new DomainError('NOT_FOUND')))
+  app.onError((error, c) => refusalResponse(services, c.env.incoming, error))
   const others = getRequestListener(app.fetch, {
     overrideGlobalObjects: false,
     autoCleanupIncoming: false,

@@ -20,10 +20,13 @@ export function answerMalformed(error: Error & { code?: string }, socket: Socket
   closeConnection(socket, refusalText(refusalOf[error.code ?? ''] ?? 'MALFORMED_REQUEST'))
 }
 
-/** Returns a whole HTTP answer with a refusal, for a connection that is closed after it. */
+/**
+ * Returns a whole HTTP answer with a refusal, for a connection that is closed after it. Its `docs` is a path:
+ * the server answers so even before the service knows its public address.
+ */
 export function refusalText(code: RefusalCode, headers: readonly string[] = []): string {
   const requestId = randomUUID()
-  const { status, body } = refused(requestId, { code, message: refusals[code].message })
+  const { status, body } = refused({ requestId, publicUrl: '' }, { code, message: refusals[code].message })
   const text = JSON.stringify(body)
   return [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,

@@ -19,6 +19,7 @@ import { DomainError } from '../shared/errors.ts'
 import { readJson } from '../shared/json-body.ts'
 import { limits } from '../shared/limits.ts'
 import { closeConnection } from './close-connection.ts'
+import { refusalText } from './malformed.ts'
 import { anonymousContext } from './request.ts'
 
 const webSocketsPerMerchantMax = 5_000
@@ -91,7 +92,10 @@ export function serveSubscriptions(options: {
     const { clientAddress } = anonymousContext(services, request, randomUUID(), 'websocket')
     const slot = { key: `address ${clientAddress}`, max: limits.webSocketsPerAddressMax, whose: 'address' }
     const leave = takeSlots(taken, [slot])
-    if (typeof leave !== 'function') return refuse(raw, '429 Too Many Requests')
+    if (typeof leave !== 'function') {
+      const headers = [`Retry-After: ${limits.overloadRetryS}`]
+      return closeConnection(raw, refusalText('RATE_LIMITED', headers))
+    }
     // The slot is given back even where the connection never becomes a WebSocket.
     raw.once('close', leave)
     sockets.handleUpgrade(request, raw, head, (socket) => {
@@ -114,10 +118,6 @@ export function serveSubscriptions(options: {
       clearTimeout(timer)
     },
   }
-}
-
-function refuse(raw: Duplex, status: string): void {
-  closeConnection(raw, `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
 }
 
 const protocolName = 'graphql-transport-ws'

@@ -129,8 +129,11 @@ function errorsPage(): string {
   return page(
     'Errors',
     [
-      'REST answers an error with its status and `{ "success": false, "message": "...", "request_id":',
-      '"..." }`. Your program should look at the status, because messages may change. A GraphQL mutation',
+      'REST answers an error with its status and `{ "success": false, "message": "...", "code": "...",',
+      '"docs": "...", "request_id": "..." }`. `docs` is the address of the explanation of the code on',
+      '`/docs/errors`, a page of the service. Your program should look at the status and the code, because',
+      'messages may change. 401 also has `WWW-Authenticate`: its `error_description` says whether the token',
+      'is malformed, has expired or was revoked; without a token it has no error. A GraphQL mutation',
       'returns a refusal as one of the types of its result, with `code` and `message`. Errors of the whole',
       'request are in `errors`, with the code in `extensions.code`. 429 and 503 say in `Retry-After` when to',
       'try again. A refusal writes nothing, except where the table says that it is recorded.',

@@ -8,6 +8,7 @@ import { restDocument } from '../../src/http/rest/documents.ts'
 import { routes } from '../../src/http/rest/routes.ts'
 import { passwordBounds } from '../../src/identity/members/passwords.ts'
 import { schema } from '../../src/resources/schema.ts'
+import { type RefusalCode, refusals } from '../../src/shared/errors.ts'
 import { snakeCase } from '../../src/shared/input.ts'
 import { type Field, fields, fieldValue, hostileText, hostileValue } from './hostile-inputs.ts'
 import { plain, plainFields } from './plain-inputs.ts'
@@ -270,6 +271,8 @@ const envelope = z.strictObject({
   success: z.boolean(),
   request_id: z.uuid(),
   message: z.string().min(1).optional(),
+  code: z.enum(Object.keys(refusals) as RefusalCode[]).optional(),
+  docs: z.url().optional(),
   errors: z
     .array(z.strictObject({ field: z.string(), message: z.string().min(1) }))
     .min(1)
@@ -291,10 +294,11 @@ function judge(route: RestRoute, hit: Hit): FuzzVerdict {
     z.strictObject({ message: z.string(), state: z.string(), status: z.boolean() }).parse(answer)
     return { accepted: true }
   }
-  const { success, message, request_id, data } = envelope.parse(answer)
+  const { success, message, code, docs, request_id, data } = envelope.parse(answer)
   expect(success).toBe(hit.status < 400)
   expect(hit.headers['x-request-id']).toBe(request_id)
   expect(success || message !== undefined).toBe(true)
+  expect([code === undefined, docs === undefined]).toEqual([success, success])
   // A repeated answer wrote nothing: the first one did.
   if (hit.headers['idempotent-replayed']) return { accepted: success }
   // The member is gone or an owner, or the batch has gone on: the request passed all checks before that.

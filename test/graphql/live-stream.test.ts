@@ -77,6 +77,6 @@ test('a watch announces the end of its token once, and none that is months ahead
   const stops = [soon, far].map((ctx) => watchActor(ctx, ctx.actor as never, (why) => ended.push(why)))
   await eventually(() => ended.length > 0)
   await new Promise((resolve) => setTimeout(resolve, credentialFreshMs * 2))
-  expect(ended).toEqual(['UNAUTHENTICATED'])
+  expect(ended).toEqual(['expired'])
   for (const stop of stops) stop()
 })

@@ -177,7 +177,7 @@ test('an end is known to checks and watchers within a second, by the clock of th
   vi.advanceTimersByTime(credentialFreshMs)
   expect(credentialFreshMs).toBeLessThanOrEqual(500)
   await expect(other.check(actorOf(shop))).rejects.toMatchObject(refused)
-  await eventually(() => expect(reasons).toEqual(['UNAUTHENTICATED']))
+  await eventually(() => expect(reasons).toEqual(['revoked']))
 })
 
 test('a watcher learns why its credential ended, once', async () => {
@@ -201,12 +201,12 @@ test('a watcher learns why its credential ended, once', async () => {
     pool.query(`UPDATE merchant SET ip_whitelist = '{198.51.100.0/24}' WHERE id = $1`, [moved.merchantId]),
   ])
   expect(await Promise.all(reasons)).toEqual([
-    'UNAUTHENTICATED',
-    'UNAUTHENTICATED',
+    'revoked',
+    'revoked',
     'ACCOUNT_INACTIVE',
     'ADDRESS_NOT_ALLOWED',
     'ADDRESS_NOT_ALLOWED',
-    'UNAUTHENTICATED',
+    'expired',
   ])
 })
 

@@ -6,8 +6,10 @@ import type { Services } from '../../context.ts'
 import { printSdl } from '../../graphql/print.ts'
 import { apiVersion } from '../../shared/version.ts'
 import { type HttpBindings, requestIdOf } from '../request.ts'
+import { refusalsPath } from '../rest/envelope.ts'
 import { assetRoutes } from './assets.ts'
 import { type PageLanguage, languageOf, page } from './layout.ts'
+import { refusalsPage } from './refusals.ts'
 import { mailPage, mayReadMail } from './mail.ts'
 import { accountPages } from './account-pages.ts'
 
@@ -42,6 +44,7 @@ export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<Http
   )
   app.route('/', assetRoutes())
   app.route('/', accountPages())
+  app.route('/', refusalsPage())
   const { folder } = services.config.mail
   if (folder !== null) app.route('/', mailPage(services, folder))
   return app
@@ -53,6 +56,7 @@ const words = {
     lead: 'Encaissez par mobile money au Mali : une API GraphQL, et REST pour les opérations courantes.',
     graphql: 'Essayer GraphQL',
     schema: 'Lire le schéma',
+    errors: 'Erreurs de l’API',
     status: 'État du service',
     phones: 'Téléphones des clients (simulateur)',
     mail: 'E-mails du bac à sable',
@@ -62,6 +66,7 @@ const words = {
     lead: 'Collect mobile money in Mali: a GraphQL API, and REST for the most usual operations.',
     graphql: 'Try GraphQL',
     schema: 'Read the schema',
+    errors: 'Errors of the API',
     status: 'Service status',
     phones: "Customers' telephones (simulator)",
     mail: 'E-mails of the sandbox',
@@ -75,6 +80,7 @@ function home(services: Services, language: PageLanguage, message: IncomingMessa
 <ul>
 ${sandbox ? html`<li><a href="/graphql">${say.graphql}</a></li>` : ''}
 <li><a href="/schema.graphql">${say.schema}</a></li>
+<li><a href="${refusalsPath}">${say.errors}</a></li>
 <li><a href="/merchant/api/status">${say.status}</a></li>
 ${services.simulatorUrl ? html`<li><a href="${services.simulatorUrl}/phone">${say.phones}</a></li>` : ''}
 ${mayReadMail(services, message) ? html`<li><a href="/mail">${say.mail}</a></li>` : ''}

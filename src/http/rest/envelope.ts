@@ -5,6 +5,9 @@ import { snakeCase } from '../../shared/input.ts'
 export interface Envelope {
   success: boolean
   message?: string
+  /** The code of the refusal, for programs, and the address of the page that explains the code. */
+  code?: RefusalCode
+  docs?: string
   request_id: string
   data?: unknown
   errors?: readonly { field: string; message: string }[]
@@ -32,14 +35,32 @@ export function accepted(requestId: string, data: unknown): Envelope {
     : { success: true, request_id: requestId, data }
 }
 
-/** Makes the envelope of a refusal; its fields have REST names. */
-export function refused(requestId: string, refusal: RefusalAnswer): { status: number; body: Envelope } {
+/** The path of the page of all refusals; each code is an anchor there (`pages/refusals.ts`). */
+export const refusalsPath = '/docs/errors'
+
+/**
+ * Returns the fields of the envelope that explain a refusal to programs and to their authors.
+ * @param publicUrl the address of the service; without one, `docs` is only a path
+ */
+export function explained(code: RefusalCode, publicUrl: string): { code: RefusalCode; docs: string } {
+  return { code, docs: `${publicUrl}${refusalsPath}#${code}` }
+}
+
+/**
+ * Makes the envelope of a refusal; its fields have REST names.
+ * @param publicUrl the address of the service; empty where the server is not yet ready to know its address
+ */
+export function refused(
+  { requestId, publicUrl }: { requestId: string; publicUrl: string },
+  refusal: RefusalAnswer,
+): { status: number; body: Envelope } {
   const { problems, requiredScopes, limit, existingTransaction, existingPayout, data } = refusal
   return {
     status: refusals[refusal.code].status,
     body: {
       success: false,
       message: refusal.message,
+      ...explained(refusal.code, publicUrl),
       request_id: requestId,
       ...(problems?.length
         ? { errors: problems.map((p) => ({ field: snakeCase(p.field), message: p.message })) }

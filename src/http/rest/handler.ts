@@ -8,6 +8,7 @@ import { priorityOf } from '../../graphql/priority.ts'
 import { checkDocument, execute, prepare, type Prepared } from '../../graphql/compiled.ts'
 import { enter, hasRoom, mayAsk, signIn, skip, takesTurn } from '../../enter.ts'
 import { DomainError, refusals } from '../../shared/errors.ts'
+import { challengeOf, type TokenProblem } from '../../identity/callers/challenge.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { apiVersion } from '../../shared/version.ts'
 import {
@@ -20,7 +21,7 @@ import {
   type Serve,
 } from '../request.ts'
 import { type WriteAnswer, answerOnce } from '../idempotency.ts'
-import { accepted, type RefusalAnswer, refused } from './envelope.ts'
+import { accepted, explained, type RefusalAnswer, refused } from './envelope.ts'
 import { restDocument } from './documents.ts'
 import { listHeaders } from './list-headers.ts'
 import { checkDryRun, type RestRequest, type RestRoute, withoutNulls } from './route.ts'
@@ -104,10 +105,13 @@ function serve(route: RestRoute, prepared: Prepared): Work {
   }
 }
 
-/** Makes the answer for an unknown path, below `/merchant/api` or elsewhere. */
-export function notFound(services: Services, message: IncomingMessage): Response {
+/**
+ * Makes the answer of a refusal outside of the routes: for an unknown path, a callback or a page that failed.
+ * An error that is no refusal is masked and logged.
+ */
+export function refusalResponse(services: Services, message: IncomingMessage, error: unknown): Response {
   const ctx = anonymousContext(services, message, requestIdOf(message), 'rest')
-  const { status, headers, text } = writeRefusal(ctx, new DomainError('NOT_FOUND'))
+  const { status, headers, text } = writeRefusal(ctx, error)
   const pairs = headers.flatMap((name, index) => (index % 2 ? [] : [[name, headers[index + 1] ?? '']]))
   return new Response(text, { status, headers: pairs as [string, string][] })
 }
@@ -153,7 +157,7 @@ async function answerTo(ctx: Context, work: () => Promise<WriteAnswer>): Promise
 
 /** Makes the answer of a refusal. */
 export function writeRefusal(ctx: Context, error: unknown): Written {
-  return writeAnswer(ctx, refused(ctx.requestId, refusalFrom(error, ctx)))
+  return writeAnswer(ctx, refused(replyOf(ctx), refusalFrom(error, ctx)))
 }
 
 function writeAnswer(ctx: Context, answer: WriteAnswer): Written {
@@ -202,7 +206,7 @@ async function runRoute(
   if ('code' in field) {
     const refusal = refusalFrom(field, ctx)
     if (request.form && refusal.problems) throw invalidInput(refusal.problems.map(request.form.locate))
-    return refused(ctx.requestId, refusal)
+    return refused(replyOf(ctx), refusal)
   }
   if (route.list) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => request.params[name] ?? '')
@@ -218,7 +222,12 @@ async function runRoute(
   if (route.bare) return { status, body: data }
   const message = route.message?.(field as never, variables as never) ?? null
   const said = { ...(message !== null && { message }) }
-  return { status, body: { ...accepted(ctx.requestId, data), success: status < 400, ...said } }
+  const failed = status < 400 ? {} : { success: false, ...explained('SERVICE_DOWN', ctx.addresses.publicUrl) }
+  return { status, body: { ...accepted(ctx.requestId, data), ...failed, ...said } }
+}
+
+function replyOf({ requestId, addresses }: Context): { requestId: string; publicUrl: string } {
+  return { requestId, publicUrl: addresses.publicUrl }
 }
 
 /**
@@ -227,22 +236,29 @@ async function runRoute(
  */
 function refusalFrom(thrown: unknown, ctx: Context): RefusalAnswer {
   const refusal = thrown instanceof Error ? refusalOf(thrown, ctx) : (thrown as MemberAnswer)
-  const { initiation, retryAfter, ...member } = refusal
+  const { initiation, retryAfter, tokenProblem: _told, ...member } = refusal
+  const challenge = challengeOf(refusal)
+  if (challenge !== null) ctx.responseHeaders.set('WWW-Authenticate', challenge)
   if (retryAfter != null) ctx.responseHeaders.set('Retry-After', String(retryAfter))
   return initiation ? { ...member, data: withoutNulls(initiation) } : member
 }
 
 /** A refusal in the form of a result union's member. */
-type MemberAnswer = RefusalAnswer & { initiation?: object; retryAfter?: number | null }
+interface MemberAnswer extends RefusalAnswer {
+  initiation?: object
+  retryAfter?: number | null
+  tokenProblem?: TokenProblem | undefined
+}
 
 function refusalOf(thrown: Error, ctx: Context): MemberAnswer {
   const { message, extensions } = toGraphQLError(thrown, ctx.requestId, ctx.log)
-  const { code, problems, requiredScopes, retryAfter } = extensions as Partial<MemberAnswer>
+  const { code, problems, requiredScopes, retryAfter, tokenProblem } = extensions as Partial<MemberAnswer>
   return {
     code: code !== undefined && code in refusals ? code : 'INTERNAL',
     message,
     problems: problems ?? null,
     requiredScopes: requiredScopes ?? null,
     retryAfter: retryAfter ?? null,
+    tokenProblem,
   }
 }

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { createBeneficiaryInput } from '../../resources/beneficiaries/create.ts'
 import { beneficiaryFilterInput } from '../../resources/beneficiaries/list.ts'
 import { updateBeneficiaryInput } from '../../resources/beneficiaries/update.ts'
+import { refusals } from '../../shared/errors.ts'
 import { createPayoutInput } from '../../resources/payouts/create.ts'
 import { payoutFilterInput } from '../../resources/payouts/list.ts'
 import { updateSettingsInput } from '../../resources/settings/update.ts'
@@ -51,7 +52,8 @@ export const routes: readonly RestRoute[] = [
     // Requests at the same time share one question to the database.
     isUncounted: true,
     variables: () => ({}),
-    statusOf: (result: { status: string }) => (result.status === 'down' ? 503 : 200),
+    statusOf: ({ status }: { status: string }) => (status === 'down' ? refusals.SERVICE_DOWN.status : 200),
+    message: ({ status }: { status: string }) => (status === 'down' ? refusals.SERVICE_DOWN.message : null),
   },
   {
     method: 'GET',

@@ -1,6 +1,6 @@
-import { DomainError } from '../../shared/errors.ts'
 import { readSmallId } from '../../shared/ids.ts'
 import type { KeyLimitSet } from '../keys/key-limits.ts'
+import { unauthenticated } from './challenge.ts'
 import type { Role } from '../members/roles.ts'
 import type { Scope } from './scopes.ts'
 
@@ -35,7 +35,7 @@ export function mine(ctx: { actor: Actor | null }): { merchantId: number } {
 
 /** Returns the signed-in caller. @throws DomainError UNAUTHENTICATED for an anonymous caller */
 export function actorOf(ctx: { actor: Actor | null }): Actor {
-  if (!ctx.actor) throw new DomainError('UNAUTHENTICATED')
+  if (!ctx.actor) throw unauthenticated('missing')
   return ctx.actor
 }
 

@@ -5,6 +5,7 @@ import { readInput, readTogether } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Actor } from './actor.ts'
+import { unauthenticated } from './challenge.ts'
 import { BlockedAddresses } from '../members/blocked-addresses.ts'
 import { type KeyLimitSet, keyLimitsInput, narrow } from '../keys/key-limits.ts'
 import { CredentialWatch, type CredentialState } from './credentials.ts'
@@ -72,8 +73,10 @@ export async function authenticate(
   request: { authorization: string | undefined; clientAddress: string | null },
 ): Promise<Actor | null> {
   if (request.authorization === undefined) return null
+  // Another scheme, or none behind the word `Bearer`, brings no token (RFC 6750, section 3.1).
+  if (!/^Bearer +\S/i.test(request.authorization)) throw unauthenticated('missing')
   const token = /^Bearer +(\S+)$/i.exec(request.authorization)?.[1]
-  if (token === undefined) throw new DomainError('UNAUTHENTICATED')
+  if (token === undefined) throw unauthenticated('malformed')
   const bearer = await access.tokens.verifyToken(token)
   const state = await access.credentials.check(bearer)
   const { clientAddress } = request

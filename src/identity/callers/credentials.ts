@@ -3,6 +3,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { type Actor, actorOf } from './actor.ts'
+import { unauthenticated } from './challenge.ts'
 import type { BlockedAddresses } from '../members/blocked-addresses.ts'
 import { isAddressAllowed } from '../../shared/ip-whitelist.ts'
 import { LruMap } from '../../shared/lru-map.ts'
@@ -18,7 +19,12 @@ import { waits } from '../../shared/waits.ts'
 export const credentialFreshMs = 400
 
 /** The reason why an actor may not go on. */
-export type RevocationReason = 'UNAUTHENTICATED' | 'ACCOUNT_INACTIVE' | 'ADDRESS_NOT_ALLOWED'
+export type RevocationReason = 'expired' | 'revoked' | 'ACCOUNT_INACTIVE' | 'ADDRESS_NOT_ALLOWED'
+
+/** Returns the refusal that tells the reason to the actor. */
+export function revocationRefusal(why: RevocationReason): DomainError {
+  return why === 'expired' || why === 'revoked' ? unauthenticated(why) : new DomainError(why)
+}
 
 /**
  * Knows whether the credentials behind valid tokens are still valid, at most `credentialFreshMs` late. Only
@@ -47,7 +53,7 @@ export class CredentialWatch {
   async check(actor: Actor): Promise<CredentialState> {
     const state = await this.#stateOf(actor.apiKeyId)
     const ending = revocationOf(actor, state)
-    if (ending || !state) throw new DomainError(ending ?? 'UNAUTHENTICATED')
+    if (ending || !state) throw revocationRefusal(ending ?? 'revoked')
     return state
   }
 
@@ -182,7 +188,7 @@ export async function whyTurnedAway(ctx: {
   const { credentials, blocked } = ctx.access
   credentials.forget(actor.apiKeyId)
   const { whitelist } = await credentials.check(actor)
-  if (isAddressAllowed(whitelist, ctx.clientAddress)) return new DomainError('UNAUTHENTICATED')
+  if (isAddressAllowed(whitelist, ctx.clientAddress)) return unauthenticated('revoked')
   blocked.record(actor.merchantId, ctx.clientAddress)
   return new DomainError('ADDRESS_NOT_ALLOWED')
 }
@@ -221,7 +227,8 @@ interface Watcher {
 
 function revocationOf(actor: Actor, state: KeyState | null): RevocationReason | null {
   const isCurrent = state?.version === actor.apiKeyVersion && state.merchantId === actor.merchantId
-  if (!isCurrent || state.isRevoked || isExpired(actor)) return 'UNAUTHENTICATED'
+  if (isExpired(actor)) return 'expired'
+  if (!isCurrent || state.isRevoked) return 'revoked'
   return state.isMerchantActive ? null : 'ACCOUNT_INACTIVE'
 }
 

@@ -1,12 +1,12 @@
 import { hash, type KeyObject, randomUUID } from 'node:crypto'
-import { JOSEError, JWKSNoMatchingKey } from 'jose/errors'
+import { JOSEError, JWKSNoMatchingKey, JWTExpired } from 'jose/errors'
 import { SignJWT } from 'jose/jwt/sign'
 import { jwtVerify } from 'jose/jwt/verify'
 import { z } from 'zod'
-import { DomainError } from '../../shared/errors.ts'
 import { limits } from '../../shared/limits.ts'
 import { providers } from '../../shared/providers.ts'
 import type { Actor } from './actor.ts'
+import { unauthenticated } from './challenge.ts'
 import type { KeyLimitSet } from '../keys/key-limits.ts'
 import { LruMap } from '../../shared/lru-map.ts'
 import { isScope, type Scope } from './scopes.ts'
@@ -48,7 +48,7 @@ export function createTokens(keys: SigningKeys): Tokens {
   return {
     issueToken: (grant) => issue(keys, grant),
     async verifyToken(token) {
-      if (token.length > tokenLengthMax) throw new DomainError('UNAUTHENTICATED')
+      if (token.length > tokenLengthMax) throw unauthenticated('malformed')
       // The cache is keyed by the token's digest, so that no usable token stays in memory longer than its
       // request.
       const digest = hash('sha256', token, 'base64')
@@ -60,7 +60,7 @@ export function createTokens(keys: SigningKeys): Tokens {
       }
       if (!isExpired(seen)) return seen
       verified.delete(digest)
-      throw new DomainError('UNAUTHENTICATED')
+      throw unauthenticated('expired')
     },
   }
 }
@@ -144,7 +144,7 @@ function claimOf(keyLimits: KeyLimitSet): object {
 async function verify(keys: SigningKeys, token: string): Promise<Actor> {
   const payload = await verifiedPayload(keys, token)
   const claims = claimsOfOurs.safeParse(payload)
-  if (!claims.success) throw new DomainError('UNAUTHENTICATED')
+  if (!claims.success) throw unauthenticated('malformed')
   const { sub, key, kv, scope, keyLimits, exp, jti } = claims.data
   return {
     merchantId: sub,
@@ -183,7 +183,9 @@ async function verifiedPayload(keys: SigningKeys, token: string): Promise<unknow
     })
     return payload
   } catch (error) {
-    if (error instanceof JOSEError) throw new DomainError('UNAUTHENTICATED')
+    // The library checks the times last: an expired token has our signature.
+    if (error instanceof JOSEError)
+      throw unauthenticated(error instanceof JWTExpired ? 'expired' : 'malformed')
     throw error
   }
 }

@@ -1,5 +1,6 @@
 import { asPlatform } from '../../database/as-platform.ts'
 import { actorOf } from '../../identity/callers/actor.ts'
+import { unauthenticated } from '../../identity/callers/challenge.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, text } from '../../shared/input.ts'
@@ -44,6 +45,6 @@ export async function withOwnPassword<T>(
     return rows[0] ?? null
   }
   const self = await find()
-  if (!self) throw new DomainError('UNAUTHENTICATED')
+  if (!self) throw unauthenticated('revoked')
   return withVerifiedMember(ctx, { email: self.email, find: async () => self, password, code }, then)
 }
