@@ -24,6 +24,7 @@ import { type WriteAnswer, answerOnce } from '../idempotency.ts'
 import { accepted, explained, type RefusalAnswer, refused } from './envelope.ts'
 import { restDocument } from './documents.ts'
 import { listHeaders } from './list-headers.ts'
+import { answerPreflight, openToPages } from './pages-of-any-origin.ts'
 import { checkDryRun, type RestRequest, type RestRoute, withoutNulls } from './route.ts'
 import { routes } from './routes.ts'
 
@@ -45,13 +46,15 @@ export function restRows(schema: GraphQLSchema): RouteRow[] {
         sending(serve(route, prepare(spoken, document, route.operation))),
       ]),
     )
+    const isOpen = ofPath.some((route) => route.anyOrigin)
+    const more = [...(methods.has('GET') ? ['HEAD'] : []), ...(isOpen ? ['OPTIONS'] : [])]
+    const allow = [...methods.keys(), ...more].join(', ')
     const notAllowed = sending(async ({ ctx }) => {
-      ctx.responseHeaders.set(
-        'Allow',
-        [...methods.keys(), ...(methods.has('GET') ? ['HEAD'] : [])].join(', '),
-      )
+      ctx.responseHeaders.set('Allow', allow)
+      if (isOpen) openToPages(ctx)
       throw new DomainError('METHOD_NOT_ALLOWED')
     })
+    if (isOpen) methods.set('OPTIONS', answerPreflight(allow))
     return { path: `${restPrefix}${path}`, serve: (method) => methods.get(method) ?? notAllowed }
   })
 }
@@ -83,7 +86,7 @@ function serve(route: RestRoute, prepared: Prepared): Work {
   }
   return async ({ ctx, message, params }) => {
     ctx.responseHeaders.set('X-GraphQL-Operation', route.operation)
-    if (route.anyOrigin) ctx.responseHeaders.set('Access-Control-Allow-Origin', '*')
+    if (route.anyOrigin) openToPages(ctx)
     const caller = await enter(ctx, {
       ...steps,
       caller: isPublic

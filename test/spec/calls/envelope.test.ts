@@ -112,7 +112,7 @@ describe('paths and methods', () => {
   test.each([
     ['GET', '/auth', ['POST']],
     ['POST', '/status', ['GET', 'HEAD']],
-    ['POST', '/payment/status/x', ['GET', 'HEAD']],
+    ['POST', '/payment/status/x', ['GET', 'HEAD', 'OPTIONS']],
     ['GET', '/pay', ['POST']],
     ['PUT', '/pay', ['POST']],
     ['PATCH', '/pay', ['POST']],
