@@ -49,6 +49,7 @@ const subscriptionOpenings = { name: 'subscriptions', max: 40, windowS: 8 } as c
 /** The operation that a client sends, not yet checked. */
 export interface OperationRequest {
   query?: unknown
+  extensions?: unknown
   operationName?: unknown
   variables?: unknown
 }
@@ -198,8 +199,10 @@ async function takeObjects(ctx: Context, cost: number): Promise<number> {
   })
 }
 
-/** Checks the types of a request's fields. @throws GraphQLError BAD_REQUEST */
-function readRequest({ query, operationName, variables }: OperationRequest) {
+/** Checks the types of a request's fields. @throws GraphQLError BAD_REQUEST, PERSISTED_QUERY_NOT_SUPPORTED */
+function readRequest(request: OperationRequest) {
+  checkHasText(request)
+  const { query, operationName, variables } = request
   if (typeof query !== 'string') throw badRequest('The request must contain a query as text.')
   if (operationName != null && typeof operationName !== 'string')
     throw badRequest('operationName must be text.')
@@ -208,6 +211,18 @@ function readRequest({ query, operationName, variables }: OperationRequest) {
   }
   // Some clients send an empty name for an operation without a name.
   return { query, operationName: operationName || undefined, variableValues: (variables ?? {}) as Variables }
+}
+
+/**
+ * Refuses an operation that is named only by the hash of its text. The service keeps no texts under hashes, and
+ * Apollo's clients send the text after this error.
+ * @throws GraphQLError PERSISTED_QUERY_NOT_SUPPORTED
+ */
+export function checkHasText({ query, extensions }: OperationRequest): void {
+  const isHashed = typeof extensions === 'object' && extensions !== null && 'persistedQuery' in extensions
+  if (!isHashed || (query !== undefined && query !== null && query !== '')) return
+  const code = 'PERSISTED_QUERY_NOT_SUPPORTED'
+  throw new GraphQLError('PersistedQueryNotSupported', { extensions: { code } })
 }
 
 function badRequest(message: string): GraphQLError {

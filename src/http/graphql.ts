@@ -6,7 +6,7 @@ import { accessPlan } from '../graphql/access-plan.ts'
 import type { FrameStream } from '../graphql/broadcast.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
 import type { CheckedOperation } from '../graphql/checked-operation.ts'
-import { beforeDocument, type Operations } from '../graphql/operation.ts'
+import { beforeDocument, checkHasText, type Operations } from '../graphql/operation.ts'
 import { enter } from '../enter.ts'
 import { challengeOf } from '../identity/callers/challenge.ts'
 import { DomainError, refusals } from '../shared/errors.ts'
@@ -129,7 +129,9 @@ function carryOperations(operations: Operations): Plugin<GraphqlExchange, Graphq
       if (request.method === 'GET') setRequestParser(() => paramsOfUrl(message))
       if (request.method === 'POST') setRequestParser(() => paramsOfBody(serverContext))
     },
-    onParams({ request, context, setParamsHandler }) {
+    onParams({ params: asked, request, context, setParamsHandler }) {
+      // Yoga would refuse an absent text before `operations.read` sees the request.
+      if (typeof asked === 'object' && asked !== null) checkHasText(asked)
       setParamsHandler(async ({ params }) => {
         const operation = await operations.read(params, context.ctx)
         if (Array.isArray(operation)) return { errors: operation }
@@ -284,6 +286,8 @@ const statuses: Readonly<Record<string, number>> = {
   BAD_REQUEST: 400,
   INTERNAL_SERVER_ERROR: 500,
   DEADLINE_EXCEEDED: 503,
+  // As Apollo's server answers: some clients do not read the body of another status.
+  PERSISTED_QUERY_NOT_SUPPORTED: 200,
 }
 
 /**
