@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { DomainError, type FieldProblem } from './errors.ts'
 import { limits } from './limits.ts'
 import { currency } from './money.ts'
+import { wordMeantBy } from './near-spelling.ts'
 import { parsePhone } from './phone.ts'
 import { providers } from './providers.ts'
 
@@ -128,15 +129,21 @@ export const provider = z.enum(providers, {
   error: (issue) => {
     if (issue.input === undefined || issue.input === null) return required
     if (issue.input === 'BankTransfer') return 'BankTransfer is not supported here'
-    return `must be one of ${providers.join(', ')}`
+    return mustBeOneOf(providers, issue.input)
   },
 })
+
+/** Returns the problem of a value that is none of the words; a word that is near is named. */
+export function mustBeOneOf(words: readonly string[], given: unknown): string {
+  const meant = typeof given === 'string' ? wordMeantBy(given, words) : null
+  const hint = meant === null ? '' : `: write ${meant}, not ${JSON.stringify(given)}`
+  return `must be one of ${words.join(', ')}${hint}`
+}
 
 /** Makes the schema of one word out of several. */
 export function oneOf<const Word extends string>(words: readonly Word[]) {
   return z.enum(words, {
-    error: ({ input }) =>
-      input === undefined || input === null ? required : `must be one of ${words.join(', ')}`,
+    error: ({ input }) => (input === undefined || input === null ? required : mustBeOneOf(words, input)),
   })
 }
 

@@ -7,7 +7,7 @@ import { toGraphQLError } from '../../graphql/errors.ts'
 import { priorityOf } from '../../graphql/priority.ts'
 import { checkDocument, execute, prepare, type Prepared } from '../../graphql/compiled.ts'
 import { enter, hasRoom, mayAsk, signIn, skip, takesTurn } from '../../enter.ts'
-import { DomainError, refusals } from '../../shared/errors.ts'
+import { DomainError, type FieldProblem, refusals } from '../../shared/errors.ts'
 import { challengeOf, type TokenProblem } from '../../identity/callers/challenge.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { apiVersion } from '../../shared/version.ts'
@@ -24,6 +24,7 @@ import { type WriteAnswer, answerOnce } from '../idempotency.ts'
 import { accepted, explained, type RefusalAnswer, refused } from './envelope.ts'
 import { restDocument } from './documents.ts'
 import { listHeaders } from './list-headers.ts'
+import { withMeantName } from './meant-names.ts'
 import { answerPreflight, openToPages } from './pages-of-any-origin.ts'
 import { checkDryRun, type RestRequest, type RestRoute, withoutNulls } from './route.ts'
 import { routes } from './routes.ts'
@@ -192,9 +193,18 @@ async function readVariables(route: RestRoute, request: RestRequest): Promise<ob
   try {
     return await route.variables(request)
   } catch (error) {
-    if (!request.form || !(error instanceof DomainError) || !error.detail.problems) throw error
-    throw invalidInput(error.detail.problems.map(request.form.locate))
+    if (!(error instanceof DomainError) || !error.detail.problems) throw error
+    throw inWordsSent(request, error.detail.problems) ?? error
   }
+}
+
+/**
+ * Returns the refusal of an input with its problems as the caller can find them: with their places in a file,
+ * or with the names that the caller wrote. Null where there is nothing to add.
+ */
+function inWordsSent({ form, sent }: RestRequest, problems: readonly FieldProblem[]): DomainError | null {
+  const found = problems.map((problem) => (form ? form.locate(problem) : withMeantName(sent, problem)))
+  return found.every((problem, index) => problem === problems[index]) ? null : invalidInput(found)
 }
 
 async function runRoute(
@@ -208,7 +218,8 @@ async function runRoute(
   const { __typename: _type, ...field } = root
   if ('code' in field) {
     const refusal = refusalFrom(field, ctx)
-    if (request.form && refusal.problems) throw invalidInput(refusal.problems.map(request.form.locate))
+    const located = refusal.problems ? inWordsSent(request, refusal.problems) : null
+    if (located) throw located
     return refused(replyOf(ctx), refusal)
   }
   if (route.list) {

@@ -104,6 +104,8 @@ export interface RestRequest {
   body: Buffer | null
   /** The content of a form, in place of a body. */
   form?: FormFields | undefined
+  /** The JSON of the body, once it was read: its names say what a missing field was meant to be. */
+  sent?: unknown
 }
 
 /** The content of a form with a file, as the fields of a JSON body. */
@@ -168,6 +170,7 @@ function fieldsOf(
     throw new DomainError('INVALID_INPUT', 'The request body must be a JSON object.')
   }
   checkDryRun(request, Object.keys(json))
+  request.sent = json
   return inSchemaWords(Object.entries(json))
 }
 

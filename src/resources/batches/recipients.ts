@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import type { FieldProblem } from '../../shared/errors.ts'
-import { amount, currencyField, invalidInput, phone, text } from '../../shared/input.ts'
+import { amount, currencyField, invalidInput, mustBeOneOf, phone, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Xof } from '../../shared/money.ts'
 import { suggestProvider } from '../../config/number-ranges.ts'
@@ -16,7 +16,7 @@ const batchProblemsShown = 100
 /** The input schema of the operator of a recipient. */
 export const recipientMethod = z.enum(providers, {
   error: ({ input }) =>
-    input === 'BankTransfer' ? 'BankTransfer is not yet supported' : `must be one of ${providers.join(', ')}`,
+    input === 'BankTransfer' ? 'BankTransfer is not yet supported' : mustBeOneOf(providers, input),
 })
 
 export const recipientInput = z

@@ -10,7 +10,15 @@ import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import { smallIdOf } from '../../shared/ids.ts'
 import { insufficientBalance } from '../../ledger/balance.ts'
 import { DomainError, type FieldProblem } from '../../shared/errors.ts'
-import { amount, currencyField, invalidInput, phone, readInput, reference } from '../../shared/input.ts'
+import {
+  amount,
+  currencyField,
+  invalidInput,
+  mustBeOneOf,
+  phone,
+  readInput,
+  reference,
+} from '../../shared/input.ts'
 import { time } from '../../shared/time.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency, type Xof } from '../../shared/money.ts'
@@ -26,9 +34,7 @@ export const payoutScheduleMaxMs = 366 * 24 * 3_600_000
 const method = z
   .enum(providers, {
     error: ({ input }) =>
-      input === 'BankTransfer'
-        ? 'BankTransfer is not yet supported'
-        : `must be one of ${providers.join(', ')}`,
+      input === 'BankTransfer' ? 'BankTransfer is not yet supported' : mustBeOneOf(providers, input),
   })
   // The GraphQL enum contains BankTransfer: a client that sends it gets the message above.
   .meta({ graphql: payoutMethods })

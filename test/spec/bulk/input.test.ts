@@ -47,7 +47,7 @@ test.each<[field: string, value: unknown, message: string]>([
   ['amount', null, 'is required'],
   ['amount', undefined, 'is required'],
   ['payment_method', 'OperatorZ', operators],
-  ['payment_method', 'operatorA', operators],
+  ['payment_method', 'operatorA', `${operators}: write OperatorA, not "operatorA"`],
   ['payment_method', 7, operators],
   ['payment_method', 'BankTransfer', 'BankTransfer is not yet supported'],
   ['account', '12345', number],

@@ -246,7 +246,8 @@ describe('other fields', () => {
       bodyWith('customer_phone', 'null').replace('{', '{"customerPhone": "70110001", '),
     )
     expect(status).toBe(400)
-    expect(body['errors']).toEqual([{ field: 'customer_phone', message: 'is required' }])
+    const message = 'is required: write customer_phone, not "customerPhone"'
+    expect(body['errors']).toEqual([{ field: 'customer_phone', message }])
   })
 
   test.each(['amount', 'am\\u006funt'])('400 a field that comes twice, as %s', async (again) => {
