@@ -199,7 +199,10 @@ async function takeObjects(ctx: Context, cost: number): Promise<number> {
   })
 }
 
-/** Checks the types of a request's fields. @throws GraphQLError BAD_REQUEST, PERSISTED_QUERY_NOT_SUPPORTED */
+/**
+ * Checks the types of a request's fields.
+ * @throws GraphQLError BAD_REQUEST, PERSISTED_QUERY_NOT_SUPPORTED
+ */
 function readRequest(request: OperationRequest) {
   checkHasText(request)
   const { query, operationName, variables } = request
@@ -214,8 +217,8 @@ function readRequest(request: OperationRequest) {
 }
 
 /**
- * Refuses an operation that is named only by the hash of its text. The service keeps no texts under hashes, and
- * Apollo's clients send the text after this error.
+ * Refuses an operation that is named only by the hash of its text. The service keeps no texts under hashes,
+ * and Apollo's clients send the text after this error.
  * @throws GraphQLError PERSISTED_QUERY_NOT_SUPPORTED
  */
 export function checkHasText({ query, extensions }: OperationRequest): void {

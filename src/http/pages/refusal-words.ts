@@ -34,7 +34,7 @@ export const frenchRefusals: Readonly<Record<RefusalCode, string>> = {
   AMBIGUOUS_REFERENCE:
     'Plusieurs marchands utilisent cette référence. Ajoutez merchant_id pour en choisir un.',
   IDEMPOTENCY_KEY_REUSED:
-    "Cette Idempotency-Key a déjà servi à une autre demande, ou à celle-ci par l'autre API (REST, GraphQL). " +
+    "Cette Idempotency-Key a déjà servi à une autre demande, ou à celle-ci par l'autre API. " +
     "Voyez ce que cette demande est devenue avant d'envoyer celle-ci sous une nouvelle clé.",
   IDEMPOTENCY_KEY_BUSY:
     'La première demande avec cette Idempotency-Key est encore en cours. Répétez-la dans un instant.',
@@ -44,8 +44,8 @@ export const frenchRefusals: Readonly<Record<RefusalCode, string>> = {
   STATE_CONFLICT: "L'état actuel ne permet pas cette opération.",
   PAYMENT_REFUSED: "L'opérateur a refusé le paiement. Il est enregistré comme échoué.",
   OPERATOR_UNAVAILABLE:
-    "L'opérateur est hors d'atteinte pour le moment. Rien n'a été enregistré. Réessayez plus tard, ou prenez " +
-    'un autre moyen de paiement.',
+    "L'opérateur est hors d'atteinte pour le moment. Rien n'a été enregistré. Réessayez plus tard, ou " +
+    'prenez un autre moyen de paiement.',
   OPERATOR_UNREACHABLE:
     "L'opérateur n'a pas pu être joint. Le paiement n'a pas échoué. Redemandez dans un instant.",
   PAYMENTS_OUT_HALTED:

@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { apiVersion } from '../../shared/version.ts'
 import type { Serve } from '../request.ts'
 
-/** Lets a web page of any origin read an answer, refusals included, with the headers that say when to ask again. */
+/** Lets a web page of any origin read an answer or a refusal, with the headers that say when to ask again. */
 export function openToPages({ responseHeaders }: Context): void {
   responseHeaders.set('Access-Control-Allow-Origin', '*')
   responseHeaders.set('Access-Control-Expose-Headers', readableHeaders)
@@ -11,12 +11,12 @@ export function openToPages({ responseHeaders }: Context): void {
 const readableHeaders = 'Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, X-API-Version'
 
 /**
- * The request headers that a page may send. The star does not cover `Authorization`, and older browsers do not
- * know the star.
+ * The request headers that a page may send. The star does not cover `Authorization`, and older browsers do
+ * not know the star.
  */
 const sendableHeaders = 'Authorization, Content-Type, Cache-Control, X-Request-Id, X-Requested-With, *'
 
-/** The time for which a browser keeps the answer to a preflight. Choice: a day, since the answer never changes. */
+/** The time for which a browser keeps the answer to a preflight. Choice: a day: the answer never changes. */
 const preflightKeptS = 86_400
 
 /**

@@ -1,7 +1,7 @@
 import { DomainError, type RefusalCode, refusals } from '../../shared/errors.ts'
 
 /**
- * What is wrong with the token of a request, each with its message. A token that this service never signed
+ * The problems that the token of a request can have, each with its message. A token that this service never signed
  * and a token that is no token have one message, so that a caller who guesses learns nothing. Only a caller
  * with a token of ours learns whether it expired or was revoked.
  */
