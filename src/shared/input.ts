@@ -75,12 +75,16 @@ const required = 'is required'
  */
 const hidden = /[\p{C}\p{Zl}\p{Zp}]/u
 
-/** Makes the schema of a line of text without hidden characters. */
-export function text(bounds: { min?: number; max: number }) {
+/**
+ * Makes the schema of a line of text without hidden characters.
+ * @param inForm brings a text into the form in which it is checked, stored and compared
+ */
+export function text(bounds: { min?: number; max: number }, inForm = (value: string) => value) {
   return z
     .string({
       error: (issue) => (issue.input === undefined || issue.input === null ? required : 'must be text'),
     })
+    .overwrite(inForm)
     .refine(
       (value) => value.isWellFormed() && !hidden.test(value),
       'must not contain control or hidden characters',
@@ -153,11 +157,22 @@ export const truth = z.preprocess(
   z.boolean('must be true or false'),
 )
 
-/** The schema of the merchant's own name for a payment: 1 to 100 printable characters. */
-export const reference = text({ min: 1, max: referenceLengthMax }).refine(
-  (value) => value !== '.' && value !== '..',
-  'must not be "." or "..": the address of a payment cannot contain them',
-)
+/**
+ * The schema of the merchant's own name for a payment: 1 to 100 printable characters, in the composed form of
+ * Unicode (NFC). Every door reads a reference by this schema, also where it looks for a payment. Two spellings
+ * that look equal must not become two payments, so that outer spaces and marks without a shape are refused.
+ */
+export const reference = text({ min: 1, max: referenceLengthMax }, (value) => value.normalize('NFC'))
+  .refine((value) => value.trim() === '' || !outerSpace.test(value), 'must not begin or end with a space')
+  .refine((value) => !shapeless.test(value), 'must not contain control or hidden characters')
+  .refine(
+    (value) => value !== '.' && value !== '..',
+    'must not be "." or "..": the address of a payment cannot contain them',
+  )
+
+/** Matches letters and marks that no font draws, such as variation selectors and Hangul fillers. */
+const shapeless = /[[\p{L}\p{M}]&&\p{Default_Ignorable_Code_Point}]/v
+const outerSpace = /^\p{Zs}|\p{Zs}$/u
 
 export const currencyField = z
   .literal(currency, { error: `must be ${currency}` })
