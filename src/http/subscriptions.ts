@@ -16,7 +16,7 @@ import type { CheckedOperation } from '../graphql/checked-operation.ts'
 import { beforeDocument, type Operations } from '../graphql/operation.ts'
 import { enter } from '../enter.ts'
 import { DomainError } from '../shared/errors.ts'
-import { readJson } from '../shared/json-body.ts'
+import { readJsonText } from '../shared/json-body.ts'
 import { limits } from '../shared/limits.ts'
 import { closeConnection } from './close-connection.ts'
 import { refusalText } from './malformed.ts'
@@ -301,10 +301,9 @@ function speak(protocol: Protocol<Connection>, connection: Connection, services:
           }
           // Messages behind one that closes the socket mean nothing any more.
           if (socket.readyState !== socket.OPEN) return
-          const problem = messageProblem(data)
+          const { text, problem } = readMessage(data)
           if (problem) return socket.close(...problem)
-          // This drops a byte order mark, as `readJson` does.
-          take(utf8.decode(data)).catch((error: unknown) => {
+          take(text).catch((error: unknown) => {
             services.log.error({ err: error }, 'a WebSocket message could not be handled')
             socket.close(CloseCode.InternalServerError, 'Internal server error')
           })
@@ -322,24 +321,23 @@ function speak(protocol: Protocol<Connection>, connection: Connection, services:
 }
 
 /**
- * Checks a message by the rules that JSON has at every door.
- * @returns the code and the reason with which the socket closes; null for a message to be read
+ * Reads a message by the rules that JSON has at every door.
+ * @returns its text; or, as a `problem`, the code and the reason with which the socket closes
  */
-function messageProblem(message: Buffer): [number, string] | null {
-  if (!isUtf8(message)) return [invalidData, 'The message is not JSON in UTF-8.']
+function readMessage(
+  message: Buffer,
+): { text: string; problem?: never } | { text?: never; problem: [number, string] } {
+  if (!isUtf8(message)) return { problem: [invalidData, 'The message is not JSON in UTF-8.'] }
   try {
-    readJson(message, 'The message')
-    return null
+    return { text: readJsonText(message, 'The message') }
   } catch (error) {
     if (!(error instanceof DomainError)) throw error
-    return [CloseCode.BadRequest, closeReason(error.message)]
+    return { problem: [CloseCode.BadRequest, closeReason(error.message)] }
   }
 }
 
 /** The close code for data that do not fit the kind of their message (RFC 6455, section 7.4.1). */
 const invalidData = 1007
-
-const utf8 = new TextDecoder()
 
 /** Cuts a reason: a close frame holds 123 bytes of it (RFC 6455, section 5.5), and `ws` throws at more. */
 function closeReason(text: string): string {

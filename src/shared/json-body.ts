@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { DomainError } from './errors.ts'
+import { exactNumber, mayLoseFraction } from './exact-number.ts'
 import { invalidInput } from './input.ts'
 import { limits } from './limits.ts'
 import { yieldIfBusy } from './yield-if-busy.ts'
@@ -24,28 +25,43 @@ export function isJson(contentType: string, contentEncoding = 'identity'): boole
 /**
  * Reads JSON that a caller sent: UTF-8, with or without a byte order mark, within the limits of depth and
  * fields, and with each name once in its object. One reader would take the first of two values, another the
- * last.
+ * last. A number with a fraction stays one, however small the fraction is (`exactNumber`).
  * @param what the name of the text in messages
  * @throws DomainError INVALID_INPUT
  */
 export function readJson(bytes: Uint8Array, what = 'The body'): unknown {
-  const steps = readInSteps(bytes, what)
-  for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value
+  return readAtOnce(bytes, what).json
+}
+
+/** Checks JSON like `readJson`, and returns its text, for a reader that takes only texts. */
+export function readJsonText(bytes: Uint8Array, what: string): string {
+  return readAtOnce(bytes, what).text
 }
 
 /** Reads JSON that may be large like `readJson`, without delaying other requests. */
 export async function readLargeJson(bytes: Uint8Array, what = 'The body'): Promise<unknown> {
   const steps = readInSteps(bytes, what)
   for (let step = steps.next(); ; step = steps.next()) {
-    if (step.done) return step.value
+    if (step.done) return step.value.json
     const turn = yieldIfBusy()
     if (turn) await turn
   }
 }
 
+function readAtOnce(bytes: Uint8Array, what: string): Read {
+  const steps = readInSteps(bytes, what)
+  for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value
+}
+
+/** JSON that was read, and a text that every reader of JSON reads the same way. */
+interface Read {
+  json: unknown
+  text: string
+}
+
 const utf8 = new TextDecoder()
 
-function* readInSteps(bytes: Uint8Array, what: string): Generator<undefined, unknown> {
+function* readInSteps(bytes: Uint8Array, what: string): Generator<undefined, Read> {
   const refuse = (problem: string): DomainError =>
     invalidInput([{ field: '', message: `${what} ${problem}` }])
   if (!isUtf8(bytes)) throw refuse('is not JSON in UTF-8')
@@ -60,7 +76,9 @@ function* readInSteps(bytes: Uint8Array, what: string): Generator<undefined, unk
   }
   const problem = yield* structureProblem(text)
   if (problem !== null) throw refuse(problem)
-  return json
+  if (!mayLoseFraction(text)) return { json, text }
+  const exact = yield* withExactNumbers(text)
+  return { json: JSON.parse(exact), text: exact }
 }
 
 /**
@@ -113,4 +131,24 @@ function* structureProblem(text: string): Generator<undefined, string | null> {
     } else if (token === '}' || token === ']') open.pop()
   }
   return null
+}
+
+/**
+ * Rewrites the numbers of which JavaScript would lose the fraction, so that `JSON.parse` reads them as
+ * `exactNumber` does.
+ * @param text well-formed JSON, as for `structureProblem`
+ */
+function* withExactNumbers(text: string): Generator<undefined, string> {
+  let parts = 0
+  let exact = ''
+  let end = 0
+  for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|-?\d[-+.\de]*/gis)) {
+    parts += 1
+    if (parts % partsPerStep === 0) yield
+    const number = token.startsWith('"') ? Number.NaN : exactNumber(token)
+    if (Number.isInteger(number) || Number.isNaN(number) || number === Number(token)) continue
+    exact += text.slice(end, index) + String(number)
+    end = index + token.length
+  }
+  return exact + text.slice(end)
 }

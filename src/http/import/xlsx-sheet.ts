@@ -1,3 +1,4 @@
+import { exactNumber } from '../../shared/exact-number.ts'
 import { invalidInput } from '../../shared/input.ts'
 import type { DomainError } from '../../shared/errors.ts'
 import { importBounds } from './bounds.ts'
@@ -157,7 +158,7 @@ function cellOf(
   if (type === 'e') return { unusable: `is an error of the spreadsheet (${text})` }
   if (type === 'd' || showsDate(format)) return { unusable: 'is a date' }
   if (type === 'b') return { unusable: 'is a truth value' }
-  const number = Number(text)
+  const number = exactNumber(text)
   if (type !== 'n' || !Number.isFinite(number)) throw new Error('no value')
   return showsWholeNumber(format) ? number : { unusable: hiddenByFormat }
 }

@@ -258,3 +258,22 @@ describe('a number whose format hides or changes it is not paid', () => {
     expect(accepted).toBeGreaterThan(400)
   })
 })
+
+describe('an amount is the number that stands in its cell', () => {
+  test.each(['99.99999999999999999', '5000.00000000000000001', '5.0000000000000000001E3', '1E-400'])(
+    '%s has a fraction, and is no whole number',
+    async (number) => {
+      const [recipient] = await readAll({ rows: titles + line(2, `<c><v>${number}</v></c>`) })
+      expect(Number.isInteger(Reflect.get(recipient ?? {}, 'amount'))).toBe(false)
+    },
+  )
+
+  test.each(['5000', '5000.0', '5E3', '5000.00000000000000000'])('%s is 5,000 francs', async (number) => {
+    expect(await readAll({ rows: titles + line(2, `<c><v>${number}</v></c>`) })).toEqual([awa])
+  })
+
+  test('a telephone has no fraction either', async () => {
+    const rows = titles + line(2, five, '<c><v>70000001.000000000001</v></c>')
+    expect(await readAll({ rows })).toEqual([{ ...awa, account: 'must be a mobile number in Mali' }])
+  })
+})

@@ -105,6 +105,18 @@ const doors: Readonly<Record<string, Door>> = {
 const byteOrderMark = '\xef\xbb\xbf'
 const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`
 
+/** Amounts that JavaScript reads as whole numbers within the limits, or as nothing at all. */
+const fractions = [
+  '500.00000000000000001',
+  '499.99999999999999999',
+  '1000000.00000000001',
+  '5.0000000000000000001e2',
+  '5000000000000000000001e-19',
+  '500.1',
+  '1e-400',
+  '9007199254740991.4',
+]
+
 describe.each(Object.entries(doors))('by %s', (_name, { body, fields, send, refusals }) => {
   const changed = (from: string | RegExp, to: string) => bytes(body(fields().replace(from, to)))
 
@@ -136,6 +148,31 @@ describe.each(Object.entries(doors))('by %s', (_name, { body, fields, send, refu
     expect([status, text]).toEqual([refusals.json, expect.stringMatching(words)])
     expect(await fixture.rowCounts()).toEqual(before)
   })
+
+  test.each(fractions)(
+    'an amount of %s has a fraction: refused by its name, nothing recorded',
+    async (number) => {
+      const before = await fixture.rowCounts()
+      const { text } = await send(changed('500', number))
+      expect(text).toMatch(
+        /amount.*must be a whole number of francs|must be a whole number of francs.*amount/is,
+      )
+      expect(await fixture.rowCounts()).toEqual(before)
+    },
+  )
+
+  test.each(['5000.0', '5e3', '5000.00', '0.5e4', '5000.00000000000000000000', '50000000000000000000e-16'])(
+    'an amount of %s is 5,000 francs',
+    async (number) => {
+      const sent = changed('500', number)
+      const reference = `order-${payments}`
+      expect((await send(sent)).text).toContain(reference)
+      const { body: listed } = await fixture.rest('GET', `/transactions?reference=${reference}`, {
+        token: shop.token,
+      })
+      expect(listed['data'].transactions).toMatchObject([{ reference, amount: 5_000 }])
+    },
+  )
 
   test('the mark of UTF-8 may stand before the JSON', async () => {
     const { status, text } = await send(bytes(byteOrderMark + body(fields())))
