@@ -8,6 +8,7 @@ import { createCheckoutQuery } from './checkout-session-query.ts'
 import { checkoutWallet } from './checkout-session-wallet.ts'
 import { createCheckoutWire } from './checkout-session-wire.ts'
 import type { CancelOutcome, CollectRequest, DriverDeps, OperatorDriver } from './operator.ts'
+import { oneLine } from './one-line.ts'
 
 /** The greatest lengths that the protocol allows. */
 const reasonMax = 40
@@ -45,14 +46,13 @@ export function createCheckoutDriver(settings: CheckoutSettings, deps: DriverDep
     collect: (request, ctx) => initiate.session(request, sessionBody(request), ctx),
 
     disburse(request, ctx) {
+      const reason = oneLine(request.description ?? '', reasonMax)
       const body = {
         currency,
         receive_amount: String(request.amount),
         mobile: request.payee,
         client_reference: request.handle.clientRef,
-        ...(request.description === undefined
-          ? {}
-          : { payment_reason: request.description.slice(0, reasonMax) }),
+        ...(reason === '' ? {} : { payment_reason: reason }),
       }
       return initiate.payout(request, body, ctx)
     },

@@ -30,6 +30,7 @@ import type { Clock } from '../shared/clock.ts'
 import type { Log } from '../telemetry/log.ts'
 import { type GsmaError, gsmaRefusal } from './gsma-mm-errors.ts'
 import { type HttpAnswer, retryAfterOf } from './http-client.ts'
+import { oneLine } from './one-line.ts'
 
 /** The greatest length of a description in the standard's schema. */
 const descriptionMax = 160
@@ -124,7 +125,8 @@ function party(key: string, value: string) {
 }
 
 function described(description: string | undefined) {
-  return description === undefined ? {} : { descriptionText: description.slice(0, descriptionMax) }
+  const descriptionText = oneLine(description ?? '', descriptionMax)
+  return descriptionText === '' ? {} : { descriptionText }
 }
 
 /** Splits `accountid:POOL` into its two parts. */

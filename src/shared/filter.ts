@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { amount, text } from './input.ts'
+import { amount, exactText } from './input.ts'
 import { time, timeTo } from './time.ts'
 
 // The parts of which the filters of all lists are made.
@@ -51,7 +51,7 @@ export const createdRange = { createdFrom: time.nullish(), createdTo: timeTo.nul
 export const amountRange = { amountMin: amountBound.nullish(), amountMax: amountBound.nullish() }
 
 /** The author of a payment, as the audit log writes it: `member:7` or `api_key:12`. */
-export const authorFilter = text({ min: 1, max: 100 })
+export const authorFilter = exactText({ min: 1, max: 100 })
 
 /** Returns Prisma's condition of a range with both bounds included; undefined where it has no bound. */
 export function within<Value extends Date | bigint>(

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { text } from './input.ts'
+import { exactText } from './input.ts'
 
 /**
  * Writes the global id of a row, for types that `node(id:)` does not find; the ids of the others have the
@@ -55,7 +55,7 @@ const idLengthMax = 100
 /** Makes the schema of an input field that names a row with an id of 32 bits, in REST also as a number. */
 export function smallIdOf(type: string) {
   return z
-    .union([text({ min: 1, max: idLengthMax }), z.int().positive()], 'must be an id')
+    .union([exactText({ min: 1, max: idLengthMax }), z.int().positive()], 'must be an id')
     .transform((id) => readSmallId(type, String(id)))
     .meta({ graphql: 'ID' })
 }

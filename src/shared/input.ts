@@ -73,25 +73,52 @@ const required = 'is required'
  * Matches control characters, invisible characters and single surrogates (halves of a character). They are
  * refused: texts that look equal must be equal, and PostgreSQL cannot store a single surrogate.
  */
-const hidden = /[\p{C}\p{Zl}\p{Zp}]/u
+const hidden = /[\p{C}\p{Zl}\p{Zp}]/v
+
+/** Matches the same, without what joins emoji, shapes letters (U+200C, U+200D) and makes flags (tags). */
+const hiddenInWords = /[[\p{C}\p{Zl}\p{Zp}]--[\u200c\u200d\u{e0020}-\u{e007f}]]/v
+const hiddenInLines = /[[\p{C}\p{Zl}\p{Zp}]--[\n\t\u200c\u200d\u{e0020}-\u{e007f}]]/v
+
+/** Matches letters and marks that no font draws, such as variation selectors and Hangul fillers. */
+const shapeless = /[[\p{L}\p{M}]&&\p{Default_Ignorable_Code_Point}]/v
+const blank = /^[\s\u200c\u200d\u{e0020}-\u{e007f}[[\p{L}\p{M}]&&\p{Default_Ignorable_Code_Point}]]*$/v
+
+interface Bounds {
+  min?: number
+  max: number
+}
+
+/** Makes the schema of a line of text for people: a name, a title, a reason. */
+export function text(bounds: Bounds) {
+  return textOf(bounds, hiddenInWords)
+}
+
+/** Makes the schema of a text of one or several lines for people. Each kind of line break becomes `\n`. */
+export function lines(bounds: Bounds) {
+  return textOf(bounds, hiddenInLines, (value) => value.replaceAll(/\r\n?|[\v\u0085\u2028\u2029]/g, '\n'))
+}
 
 /**
- * Makes the schema of a line of text without hidden characters.
+ * Makes the schema of a text that programs compare, such as an account or a code: without any character that
+ * a person does not see.
  * @param inForm brings a text into the form in which it is checked, stored and compared
  */
-export function text(bounds: { min?: number; max: number }, inForm = (value: string) => value) {
+export function exactText(bounds: Bounds, inForm?: (value: string) => string) {
+  return textOf(bounds, hidden, inForm)
+}
+
+function textOf({ min = 0, max }: Bounds, refused: RegExp, inForm = (value: string) => value) {
   return z
     .string({
       error: (issue) => (issue.input === undefined || issue.input === null ? required : 'must be text'),
     })
     .overwrite(inForm)
-    .refine(
-      (value) => value.isWellFormed() && !hidden.test(value),
-      'must not contain control or hidden characters',
-    )
-    .refine((value) => Array.from(value).length <= bounds.max, `must have at most ${bounds.max} characters`)
-    .refine((value) => value.trim().length >= (bounds.min ?? 0), 'must not be empty')
+    .refine((value) => value.isWellFormed() && !refused.test(value), noHidden)
+    .refine((value) => Array.from(value).length <= max, `must have at most ${max} characters`)
+    .refine((value) => min === 0 || !blank.test(value), 'must not be empty')
 }
+
+const noHidden = 'must not contain control or hidden characters'
 
 /** The reason why an amount with a fraction is refused, at every door. */
 export const wholeFrancs = 'must be a whole number of francs: XOF has no minor unit'
@@ -121,7 +148,7 @@ function amountProblem(value: unknown, { min, max }: { min: number; max: number 
 }
 
 /** The schema of a mobile number of Mali. It gives E.164. */
-export const phone = text({ max: 32 }).transform((value, ctx) => {
+export const phone = exactText({ max: 32 }).transform((value, ctx) => {
   const number = parsePhone(value)
   if (number !== null) return number
   ctx.addIssue({ code: 'custom', message: 'must be a mobile number in Mali' })
@@ -162,23 +189,21 @@ export const truth = z.preprocess(
  * Unicode (NFC). Every door reads a reference by this schema, also where it looks for a payment. Two spellings
  * that look equal must not become two payments, so that outer spaces and marks without a shape are refused.
  */
-export const reference = text({ min: 1, max: referenceLengthMax }, (value) => value.normalize('NFC'))
+export const reference = exactText({ min: 1, max: referenceLengthMax }, (value) => value.normalize('NFC'))
   .refine((value) => value.trim() === '' || !outerSpace.test(value), 'must not begin or end with a space')
-  .refine((value) => !shapeless.test(value), 'must not contain control or hidden characters')
+  .refine((value) => !shapeless.test(value), noHidden)
   .refine(
     (value) => value !== '.' && value !== '..',
     'must not be "." or "..": the address of a payment cannot contain them',
   )
 
-/** Matches letters and marks that no font draws, such as variation selectors and Hangul fillers. */
-const shapeless = /[[\p{L}\p{M}]&&\p{Default_Ignorable_Code_Point}]/v
 const outerSpace = /^\p{Zs}|\p{Zs}$/u
 
 export const currencyField = z
   .literal(currency, { error: `must be ${currency}` })
   .meta({ graphql: [currency] })
 
-export const email = text({ max: emailLengthMax }).pipe(z.email('must be an e-mail address'))
+export const email = exactText({ max: emailLengthMax }).pipe(z.email('must be an e-mail address'))
 
 /** The schema of a page of a list: the number of rows, and the number of rows to skip before them. */
 export const pageInput = z.object({

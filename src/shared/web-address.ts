@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { text } from './input.ts'
+import { exactText } from './input.ts'
 import { limits } from './limits.ts'
 
 /**
@@ -7,7 +7,7 @@ import { limits } from './limits.ts'
  * gives the address as `readAddress` writes it, which is the only form that is stored, shown and sent to an
  * operator. The address may be as long as the limit in both forms.
  */
-export const webAddress = text({ max: limits.urlLengthMax }).transform((value, ctx) => {
+export const webAddress = exactText({ max: limits.urlLengthMax }).transform((value, ctx) => {
   const { href, problem = tooLong } = readAddress(value)
   if (href !== undefined && href.length <= limits.urlLengthMax) return href
   ctx.addIssue({ code: 'custom', message: problem })

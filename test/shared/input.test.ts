@@ -6,7 +6,9 @@ import {
   amount,
   camelCase,
   email,
+  exactText,
   invalidInput,
+  lines,
   pageInput,
   phone,
   provider,
@@ -95,6 +97,11 @@ describe('text', () => {
     ['a\u200b', 'must not contain control or hidden characters'],
     ['\ud800', 'must not contain control or hidden characters'],
     ['a\u2029b', 'must not contain control or hidden characters'],
+    ['a\u202eb', 'must not contain control or hidden characters'],
+    ['\u200d', 'must not be empty'],
+    ['\u3164\ufe0f', 'must not be empty'],
+    ['a\nb', 'must not contain control or hidden characters'],
+    ['a\tb', 'must not contain control or hidden characters'],
     [undefined, 'is required'],
     [null, 'is required'],
     [7, 'must be text'],
@@ -112,6 +119,48 @@ describe('text', () => {
         expect(storable(value) || !takes(name, value)).toBe(true)
       }),
     )
+  })
+})
+
+/** Texts that people write with characters that a program does not see. */
+const joined = {
+  'an emoji of several people': '👩‍👩‍👧‍👦',
+  'a flag of a country within a country': '🏴\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}',
+  'a heart with its colour': '❤️',
+  'letters that must not be joined': 'می\u200cخواهم',
+}
+
+describe('texts for people', () => {
+  test.each(Object.entries(joined))('take %s unchanged', (_words, value) => {
+    expect(readInput(text({ min: 1, max: 20 }), value)).toBe(value)
+    expect(readInput(lines({ min: 1, max: 20 }), value)).toBe(value)
+  })
+
+  test.each(Object.entries(joined))('a reference takes no %s', (_words, value) => {
+    expect(takes(reference, value)).toBe(false)
+  })
+
+  test.each(['👩‍👩‍👧‍👦', 'می\u200cخواهم', 'a\nb'])('an exact text takes no %j', (value) => {
+    expect(takes(exactText({ max: 20 }), value)).toBe(false)
+  })
+
+  test.each(['a\nb', 'a\r\nb', 'a\rb', 'a\u2028b', 'a\u2029b', 'a\u0085b', 'a\vb'])(
+    'the line break of %j becomes that of Unix',
+    (value) => expect(readInput(lines({ max: 20 }), value)).toBe('a\nb'),
+  )
+
+  test('a text of several lines keeps its tabs and empty lines, and counts a line break once', () => {
+    expect(readInput(lines({ max: 20 }), '1\tsac\n\n2\tsacs')).toBe('1\tsac\n\n2\tsacs')
+    expect(takes(lines({ max: 3 }), 'a\r\nb')).toBe(true)
+  })
+
+  test.each(['a\u0000', 'a\u001b[31m', 'a\u202eb', 'a\u200bb', 'a\ufeffb', '\ud83d', '\u{e0001}'])(
+    'a text of several lines refuses %j',
+    (value) => expect(takes(lines({ max: 20 }), value)).toBe(false),
+  )
+
+  test.each(['\n', '\t \r\n', '\u200d', ' \u00a0'])('%j is no content', (value) => {
+    expect(takes(lines({ min: 1, max: 20 }), value)).toBe(false)
   })
 })
 

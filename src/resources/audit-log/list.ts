@@ -2,10 +2,10 @@ import { z } from 'zod'
 import type { Prisma } from '../../../prisma/generated/prisma/client.ts'
 import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
-import { invalidInput, readInput, text } from '../../shared/input.ts'
+import { exactText, invalidInput, readInput } from '../../shared/input.ts'
 import { time, timeUntil } from '../../shared/time.ts'
 
-const word = text({ min: 1, max: 100 })
+const word = exactText({ min: 1, max: 100 })
 
 /** The filter of a page of entries. */
 export const auditFilterInput = z.object({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { oneOf, text } from '../../shared/input.ts'
+import { exactText, oneOf } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { parsePhone } from '../../shared/phone.ts'
 import { type PayoutMethod, payoutMethods } from '../../shared/providers.ts'
@@ -11,7 +11,7 @@ interface Destination {
 }
 
 export const destinationFields = {
-  account: text({ min: 1, max: limits.bankAccountLengthMax }),
+  account: exactText({ min: 1, max: limits.bankAccountLengthMax }),
   paymentMethod: oneOf(payoutMethods),
 }
 

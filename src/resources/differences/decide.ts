@@ -6,13 +6,13 @@ import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { reasonLengthMax } from '../../ledger/payments-out.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { readInput, text, wholeNumber } from '../../shared/input.ts'
+import { exactText, readInput, text, wholeNumber } from '../../shared/input.ts'
 import type { Xof } from '../../shared/money.ts'
 import { seesAll, type Verdict } from './list.ts'
 
 const decisionInput = z.object({
   id: wholeNumber(1, 2_147_483_647),
-  by: text({ min: 1, max: 200 }),
+  by: exactText({ min: 1, max: 200 }),
   reason: text({ min: 1, max: reasonLengthMax }),
 })
 

@@ -3,12 +3,12 @@ import { actorOf } from '../../identity/callers/actor.ts'
 import { unauthenticated } from '../../identity/callers/challenge.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { readInput, text } from '../../shared/input.ts'
+import { exactText, readInput } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { type Candidate, candidateColumns, withVerifiedMember } from './verify-credentials.ts'
 
 /** The present password of a member: any text that could ever have been a password. */
-export const givenPassword = text({ min: 1, max: limits.passwordLengthMax })
+export const givenPassword = exactText({ min: 1, max: limits.passwordLengthMax })
 
 /** Returns the person who calls. @throws DomainError UNAUTHENTICATED; FORBIDDEN where an API key calls */
 export function ownAccount(ctx: Context): { memberId: number; merchantId: number; sessionId: number } {

@@ -9,7 +9,7 @@ import type { Context, Services } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { invalidInput, readInput, text, wholeNumber } from '../../shared/input.ts'
+import { exactText, invalidInput, readInput, wholeNumber } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { memberEmail } from './invite.ts'
 import { writeEmail } from './emails.ts'
@@ -43,12 +43,12 @@ const resetLifetimeMs = 3_600_000
 const resetEmailsMax = 5
 
 /** A password that a member chooses: only its length is checked here (ASVS 6.2; PCI DSS 8.3.6). */
-export const chosenPassword = text({ max: limits.passwordLengthMax }).refine(
+export const chosenPassword = exactText({ max: limits.passwordLengthMax }).refine(
   (value) => Array.from(value).length >= limits.passwordLengthMin,
   `must have at least ${limits.passwordLengthMin} characters`,
 )
 /** The token of an e-mail. */
-export const memberTokenText = text({ min: 1, max: 100 })
+export const memberTokenText = exactText({ min: 1, max: 100 })
 
 /** The member who chooses a password. */
 interface Chooser {

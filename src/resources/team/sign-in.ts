@@ -12,7 +12,7 @@ import type { IssuedToken } from '../../identity/callers/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
-import { readInput, text, wholeNumber } from '../../shared/input.ts'
+import { exactText, readInput, wholeNumber } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { memberEmail } from './invite.ts'
 import { type Candidate, candidateColumns, checkAdmitted, withVerifiedMember } from './verify-credentials.ts'
@@ -28,7 +28,7 @@ const newAddressEmailsMax = 3
 export const signInInput = z.object({
   email: memberEmail,
   password: givenPassword,
-  code: text({ min: 1, max: 32 }).nullish(),
+  code: exactText({ min: 1, max: 32 }).nullish(),
   merchantId: wholeNumber(1, 2_147_483_647).nullish(),
 })
 

@@ -12,11 +12,11 @@ import {
   amount,
   currencyField,
   email,
+  lines,
   phone,
   provider,
   readInput,
   reference,
-  text,
 } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
@@ -49,7 +49,7 @@ export const collectInput = z.object({
   currency: currencyField.nullish(),
   customerEmail: email.nullish(),
   reference: reference.nullish(),
-  description: text({ max: limits.descriptionLengthMax }).nullish(),
+  description: lines({ max: limits.descriptionLengthMax }).nullish(),
   returnUrl: webAddress.nullish(),
   cancelUrl: webAddress.nullish(),
 })

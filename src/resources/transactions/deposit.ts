@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { recordingOf } from '../../audit/audit-log.ts'
 import { callerOf } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
-import { amount, currencyField, phone, provider, readInput, reference, text } from '../../shared/input.ts'
+import { amount, currencyField, lines, phone, provider, readInput, reference } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { identityOf } from '../../requests/identity.ts'
@@ -17,7 +17,7 @@ export const depositInput = z.object({
   paymentMethod: provider,
   currency: currencyField.nullish(),
   reference: reference.nullish(),
-  description: text({ max: limits.descriptionLengthMax }).nullish(),
+  description: lines({ max: limits.descriptionLengthMax }).nullish(),
 })
 export type DepositInput = z.input<typeof depositInput>
 

@@ -5,7 +5,7 @@ import { callerOf, mine } from '../../identity/callers/actor.ts'
 import { recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { amount, invalidInput, readInput, reference, text } from '../../shared/input.ts'
+import { amount, invalidInput, lines, readInput, reference } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency, type Xof } from '../../shared/money.ts'
 import { parsePhone } from '../../shared/phone.ts'
@@ -17,7 +17,7 @@ import { findExisting, type Initiation, isOwn, requestData } from './initiation.
 const refundInput = z.object({
   id: z.bigint(),
   amount: amount({ min: 1, max: limits.amountMaxXof }).nullish(),
-  reason: text({ max: limits.descriptionLengthMax }).nullish(),
+  reason: lines({ max: limits.descriptionLengthMax }).nullish(),
   reference: reference.nullish(),
 })
 export type RefundInput = z.input<typeof refundInput>
