@@ -13,6 +13,7 @@ import { cancelBatchesOf } from '../resources/batches/cancel-all.ts'
 import { cancelPayoutsOf } from '../resources/payouts/cancel-all.ts'
 import { inviteAsPlatform } from '../resources/team/invite.ts'
 import { formatXof } from '../shared/money.ts'
+import { exactNumber } from '../shared/exact-number.ts'
 import { readInput, text, wholeNumber } from '../shared/input.ts'
 import { DomainError } from '../shared/errors.ts'
 import { differenceCommands } from './difference-commands.ts'
@@ -61,7 +62,9 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
     if (services.config.mode !== 'sandbox')
       throw new DomainError('NOT_FOUND', 'Only a sandbox can be funded.')
     const merchantId = readInput(merchantIdInput, { id }).id
-    const { available } = await fundMerchant(services, merchantId, { amount: Number(amount ?? 'missing') })
+    const { available } = await fundMerchant(services, merchantId, {
+      amount: exactNumber(amount ?? 'missing'),
+    })
     return {
       answer: { merchant_id: merchantId, available: Number(available) },
       words: `Merchant ${merchantId} now has ${formatXof(available, 'en')} available.`,
