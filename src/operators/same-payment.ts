@@ -61,7 +61,8 @@ function differs(asked: string | undefined, stated: string | undefined): boolean
 
 /** Some operators hide digits of a number (`+223******01`): such a text states no number. */
 function isOtherNumber(asked: string | undefined, stated: string | undefined): boolean {
-  if (asked === undefined || stated === undefined || !/^[\d\s().+-]+$/.test(stated)) return false
+  if (asked === undefined || stated === undefined) return false
+  if (parsePhone(stated) === null && !/^[\d\s().+-]+$/.test(stated)) return false
   const [ours, theirs] = [asked, stated].map((text) => (parsePhone(text) ?? text).replace(/\D/g, ''))
   return theirs !== '' && theirs !== ours
 }

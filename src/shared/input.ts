@@ -3,7 +3,7 @@ import { DomainError, type FieldProblem } from './errors.ts'
 import { limits } from './limits.ts'
 import { currency } from './money.ts'
 import { wordMeantBy } from './near-spelling.ts'
-import { parsePhone } from './phone.ts'
+import { parsePhone, phoneLengthMax, withoutMarks } from './phone.ts'
 import { providers } from './providers.ts'
 
 /** The most characters of a reference (see docs/design/rules.md#bounds). */
@@ -148,7 +148,7 @@ function amountProblem(value: unknown, { min, max }: { min: number; max: number 
 }
 
 /** The schema of a mobile number of Mali. It gives E.164. */
-export const phone = exactText({ max: 32 }).transform((value, ctx) => {
+export const phone = exactText({ max: phoneLengthMax }, withoutMarks).transform((value, ctx) => {
   const number = parsePhone(value)
   if (number !== null) return number
   ctx.addIssue({ code: 'custom', message: 'must be a mobile number in Mali' })

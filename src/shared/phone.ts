@@ -9,15 +9,31 @@ import { invariant } from './invariant.ts'
 const mobile = new RegExp(`^(?:${mobilePattern()})$`)
 
 /**
+ * Removes the marks that a telephone adds to a number that a person copies from contacts or messages: the
+ * direction of the text, zero-width spaces, the byte order mark and soft hyphens. They have no meaning in a
+ * number, and a person cannot see or remove them.
+ */
+export function withoutMarks(text: string): string {
+  return text.replaceAll(/[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g, '')
+}
+
+/**
  * Reads a Mali mobile number in any usual writing (`70 00 00 01`, `+223...`, `00223...`, `223...`).
  * Any Mali mobile number passes for any operator, because customers keep their number when they change it.
  * @returns E.164 (`+22370000001`), or null when it is no Mali mobile number
  */
 export function parsePhone(text: string): string | null {
-  if (text.length > 32) return null
-  const [, number = ''] = /^(?:(?:\+|00)?223)?(\d{8})$/.exec(text.replace(/[\s().-]/g, '')) ?? []
+  const typed = withoutMarks(text)
+  if (typed.length > phoneLengthMax) return null
+  const [, number = ''] = /^(?:(?:\+|00)?223)?(\d{8})$/.exec(typed.replaceAll(between, '')) ?? []
   return mobile.test(number) ? `+223${number}` : null
 }
+
+/** The most characters of a number as it is typed, without the invisible marks. */
+export const phoneLengthMax = 32
+
+/** Matches what people write between digits. The dashes are those of word processors and of Asian keyboards. */
+const between = /[\s().\-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]/g
 
 /** Returns the pattern: a country's row has its patterns by type at index 11; mobile is the second type. */
 function mobilePattern(): string {

@@ -17,6 +17,15 @@ describe('parsePhone', () => {
     '0022370000001',
     '00223 70 00 00 01',
     ' 70000001 ',
+    '\u202a+223 70 00 00 01\u202c',
+    '\u2066+223\u00a070\u00a000\u00a000\u00a001\u2069',
+    '\ufeff70000001\u200b',
+    '\u200e70\u200f00\u206000\u00ad01\u061c',
+    '70\u201000\u201100\u201201',
+    '70\u201300\u201400\u201501',
+    '+223\u221270\u221200\u221200\u221201',
+    '70\uff0d00\ufe5800\ufe6301',
+    `\u202a${'\u200b'.repeat(40)}70 00 00 01`,
   ])('reads %j', (writing) => expect(parsePhone(writing)).toBe('+22370000001'))
 
   test.each(['50', '60', '65', '70', '76', '79', '82', '90', '99'])(
@@ -45,6 +54,10 @@ describe('parsePhone', () => {
     '+',
     '00',
     '7'.repeat(33),
+    '7000000\u200b',
+    '\u202a\u202c',
+    '70\u000000001',
+    '70\u00a0\u00b700\u00b700\u00b701',
   ])('refuses %j', (writing) => expect(parsePhone(writing)).toBeNull())
 
   test('the reader accepts all numbers that the whole of libphonenumber accepts', () => {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { exactText, oneOf } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
-import { parsePhone } from '../../shared/phone.ts'
+import { parsePhone, withoutMarks } from '../../shared/phone.ts'
 import { type PayoutMethod, payoutMethods } from '../../shared/providers.ts'
 
 /** The account to which a beneficiary is paid. */
@@ -11,7 +11,7 @@ interface Destination {
 }
 
 export const destinationFields = {
-  account: exactText({ min: 1, max: limits.bankAccountLengthMax }),
+  account: exactText({ min: 1, max: limits.bankAccountLengthMax }, withoutMarks),
   paymentMethod: oneOf(payoutMethods),
 }
 

@@ -9,7 +9,7 @@ if (form) {
   const ranges = form.dataset.ranges.split(',').map((pair) => pair.split('='))
   // The longest prefix that fits decides, as on the server.
   const suggest = () => {
-    const number = phone.value.replace(/[\s().-]/g, '').replace(/^(\+|00)?223(?=\d{8}$)/, '')
+    const number = phone.value.replace(/[^\d+]/g, '').replace(/^(\+|00)?223(?=\d{8}$)/, '')
     const fitting = ranges.filter(([prefix]) => number.startsWith(prefix))
     fitting.sort(([a], [b]) => b.length - a.length)
     suggested.textContent = fitting.length > 0 ? fitting[0][1] : ''
