@@ -76,12 +76,12 @@ const required = 'is required'
 const hidden = /[\p{C}\p{Zl}\p{Zp}]/v
 
 /** Matches the same, without what joins emoji, shapes letters (U+200C, U+200D) and makes flags (tags). */
-const hiddenInWords = /[[\p{C}\p{Zl}\p{Zp}]--[\u200c\u200d\u{e0020}-\u{e007f}]]/v
-const hiddenInLines = /[[\p{C}\p{Zl}\p{Zp}]--[\n\t\u200c\u200d\u{e0020}-\u{e007f}]]/v
+const hiddenInWords = /[[\p{C}\p{Zl}\p{Zp}]--[\u200c-\u200d\u{e0020}-\u{e007f}]]/v
+const hiddenInLines = /[[\p{C}\p{Zl}\p{Zp}]--[\n\t\u200c-\u200d\u{e0020}-\u{e007f}]]/v
 
 /** Matches letters and marks that no font draws, such as variation selectors and Hangul fillers. */
 const shapeless = /[[\p{L}\p{M}]&&\p{Default_Ignorable_Code_Point}]/v
-const blank = /^[\s\u200c\u200d\u{e0020}-\u{e007f}[[\p{L}\p{M}]&&\p{Default_Ignorable_Code_Point}]]*$/v
+const blank = /^[\s\u200c-\u200d\u{e0020}-\u{e007f}[[\p{L}\p{M}]&&\p{Default_Ignorable_Code_Point}]]*$/v
 
 interface Bounds {
   min?: number
@@ -186,8 +186,8 @@ export const truth = z.preprocess(
 
 /**
  * The schema of the merchant's own name for a payment: 1 to 100 printable characters, in the composed form of
- * Unicode (NFC). Every door reads a reference by this schema, also where it looks for a payment. Two spellings
- * that look equal must not become two payments, so that outer spaces and marks without a shape are refused.
+ * Unicode (NFC). Every door reads a reference by this schema, also where it looks for a payment. Outer spaces
+ * and marks without a shape are refused, because two references that look equal must be one payment.
  */
 export const reference = exactText({ min: 1, max: referenceLengthMax }, (value) => value.normalize('NFC'))
   .refine((value) => value.trim() === '' || !outerSpace.test(value), 'must not begin or end with a space')

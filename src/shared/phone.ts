@@ -32,7 +32,7 @@ export function parsePhone(text: string): string | null {
 /** The most characters of a number as it is typed, without the invisible marks. */
 export const phoneLengthMax = 32
 
-/** Matches what people write between digits. The dashes are those of word processors and of Asian keyboards. */
+/** Matches what people write between digits; word processors and Asian keyboards make the long dashes. */
 const between = /[\s().\-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]/g
 
 /** Returns the pattern: a country's row has its patterns by type at index 11; mobile is the second type. */

@@ -275,7 +275,7 @@ test.each([
 })
 
 test('a payee in a writing with marks and long dashes is compared as a number', () => {
-  const asked = { correlationId: 'c', clientRef: 'c', payee: '+22370000001' }
-  expect(isSamePayment(asked, { payee: '\u202a+223 70\u201300\u201300\u201301\u202c' })).toBe(true)
-  expect(isSamePayment(asked, { payee: '\u202a+223 70\u201300\u201300\u201302\u202c' })).toBe(false)
+  const payment = { correlationId: 'c', clientRef: 'c', payee: '+22370000001' }
+  expect(isSamePayment(payment, { payee: '\u202a+223 70\u201300\u201300\u201301\u202c' })).toBe(true)
+  expect(isSamePayment(payment, { payee: '\u202a+223 70\u201300\u201300\u201302\u202c' })).toBe(false)
 })
