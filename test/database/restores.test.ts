@@ -319,15 +319,15 @@ test('the look for a restore does not wait for itself in the first session of a 
     suspendsUnknown: true,
     log: createLog('silent'),
   })
-  const { pool, close } = openDatabase({
+  const opened = openDatabase({
     connection: db.connection,
     poolMax: 2,
     role: null,
     log: () => {},
     checkSession: (client) => restores.checkSession(client),
   })
-  onTestFinished(close)
-  restores.use(pool)
+  onTestFinished(() => opened.close())
+  restores.use(opened.pool)
   await db.owner.query('UPDATE installation SET timeline = timeline + 1')
   await restores.look()
   expect(restores.isWaiting()).toBe(true)

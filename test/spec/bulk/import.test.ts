@@ -113,8 +113,8 @@ test('a repeated account is warned of by its line', async () => {
 })
 
 test('columns that were not read are named, so that no given name is dropped unseen', async () => {
-  const titles = 'nom;prénom;note;numéro;montant;opérateur'
-  const { body } = await send(`${titles}\r\nTraoré;Awa;;${customer('00')};5000;OperatorA\r\n`)
+  const columns = 'nom;prénom;note;numéro;montant;opérateur'
+  const { body } = await send(`${columns}\r\nTraoré;Awa;;${customer('00')};5000;OperatorA\r\n`)
   expect(body['data'].warnings).toEqual([
     { field: 'file', message: 'has a column that was not read: prénom (column B)' },
     { field: 'file', message: 'has a column that was not read: note (column C)' },
