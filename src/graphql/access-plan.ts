@@ -15,7 +15,7 @@ import {
 } from 'graphql'
 import type { Actor } from '../identity/callers/actor.ts'
 import type { Scope } from '../identity/callers/scopes.ts'
-import { tokenProblems } from '../identity/callers/challenge.ts'
+import { tokenProblems } from '../shared/challenge.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 

@@ -86,11 +86,13 @@ export async function listenHttp(
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  /** The unanswered request of each connection, with its response. */
+  /** The request of each connection that is arriving or not yet answered, with its response. */
   const asked = new WeakMap<Socket, [IncomingMessage, ServerResponse]>()
   server.prependListener('request', (message, response) => {
-    asked.set(message.socket, [message, response])
-    response.once('close', () => message.complete && asked.delete(message.socket))
+    const { socket } = message
+    asked.set(socket, [message, response])
+    const end = () => asked.get(socket)?.[0] === message && asked.delete(socket)
+    response.once('close', () => (message.complete ? end() : message.once('close', end)))
     response.prependOnceListener('finish', () => !message.complete && passOver(message))
   })
   // Node would answer 417 without a body. An expectation may also be ignored (RFC 9110, section 10.1.1).

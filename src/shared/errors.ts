@@ -209,7 +209,7 @@ export interface RefusalDetail {
   existingPayout?: { id: bigint; status: string }
   /** Seconds after which another try makes sense. */
   retryAfterS?: number
-  /** The problem of the token, for UNAUTHENTICATED (`identity/callers/challenge.ts`). */
+  /** The problem of the token, for UNAUTHENTICATED (`challenge.ts`). */
   tokenProblem?: string
   [more: string]: unknown
 }

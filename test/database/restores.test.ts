@@ -310,7 +310,7 @@ test('a running node halts before the first session of a promoted database is us
   await eventually(() => expect(app.services.restores.isWaiting()).toBe(true))
 })
 
-test('the look for a restore does not wait for itself in the first session of a promoted database', async () => {
+test('the look for a restore does not wait for itself in the first session after a failover', async () => {
   const [db, dataDir] = [await database(), await folder()]
   const restores = await openRestores({
     connection: db.connection,

@@ -103,6 +103,8 @@ describe('bytes that are no request are refused with the envelope, and the conne
     expect(envelopeOf(answer)).toEqual({
       success: false,
       message: expect.any(String),
+      code: expect.any(String),
+      docs: expect.stringMatching(/^\/docs\/errors#[A-Z_]+$/),
       request_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
     })
     expect(await paymentsUnder('smuggled')).toBe(0)

@@ -9,7 +9,7 @@ export interface Listed {
   recipients: readonly Recipient[]
   /** Names a problem by its line and column in the table: `recipients[3].amount` → `lines[7].amount`. */
   locate: (problem: FieldProblem) => FieldProblem
-  /** What a person may have missed: columns that were not read. */
+  /** The columns that were not read: a person may have meant one of them. */
   warnings: readonly FieldProblem[]
 }
 

@@ -8,7 +8,7 @@ import { priorityOf } from '../../graphql/priority.ts'
 import { checkDocument, execute, prepare, type Prepared } from '../../graphql/compiled.ts'
 import { enter, hasRoom, mayAsk, signIn, skip, takesTurn } from '../../enter.ts'
 import { DomainError, type FieldProblem, refusals } from '../../shared/errors.ts'
-import { challengeOf, type TokenProblem } from '../../identity/callers/challenge.ts'
+import { challengeOf, type TokenProblem } from '../../shared/challenge.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { apiVersion } from '../../shared/version.ts'
 import {

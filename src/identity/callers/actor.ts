@@ -1,6 +1,6 @@
 import { readSmallId } from '../../shared/ids.ts'
 import type { KeyLimitSet } from '../keys/key-limits.ts'
-import { unauthenticated } from './challenge.ts'
+import { unauthenticated } from '../../shared/challenge.ts'
 import type { Role } from '../members/roles.ts'
 import type { Scope } from './scopes.ts'
 

@@ -1,6 +1,6 @@
 import { asPlatform } from '../../database/as-platform.ts'
 import { actorOf } from '../../identity/callers/actor.ts'
-import { unauthenticated } from '../../identity/callers/challenge.ts'
+import { unauthenticated } from '../../shared/challenge.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { exactText, readInput } from '../../shared/input.ts'

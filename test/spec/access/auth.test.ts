@@ -117,7 +117,13 @@ describe('POST /auth', () => {
     for (const answer of [wrong, unknown, garbage, nothing]) {
       expect(answer.status).toBe(401)
       expect(answer.body['message']).toBe(wrong.body['message'])
-      expect(Object.keys(answer.body).toSorted()).toEqual(['message', 'request_id', 'success'])
+      expect(Object.keys(answer.body).toSorted()).toEqual([
+        'code',
+        'docs',
+        'message',
+        'request_id',
+        'success',
+      ])
     }
   })
 

@@ -1,9 +1,9 @@
-import { DomainError, type RefusalCode, refusals } from '../../shared/errors.ts'
+import { DomainError, type RefusalCode, refusals } from './errors.ts'
 
 /**
- * The problems that the token of a request can have, each with its message. A token that this service never signed
- * and a token that is no token have one message, so that a caller who guesses learns nothing. Only a caller
- * with a token of ours learns whether it expired or was revoked.
+ * The problems that the token of a request can have, each with its message. A token that this service never
+ * signed and a text that is no token have one message, so that a caller who guesses learns nothing. Only a
+ * caller with a token of ours learns whether it expired or was revoked.
  */
 export const tokenProblems = {
   missing: 'No access token was sent. Sign in, and send the token as Authorization: Bearer TOKEN.',
