@@ -143,6 +143,8 @@ describe('400', () => {
     expect(status).toBe(400)
     expect(body).toEqual({
       success: false,
+      code: 'INSUFFICIENT_BALANCE',
+      docs: expect.stringContaining('#INSUFFICIENT_BALANCE'),
       request_id: expect.any(String),
       message: expect.stringMatching(/available balance.*Nothing was recorded/),
     })

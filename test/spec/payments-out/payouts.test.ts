@@ -150,6 +150,8 @@ describe('the reference of a payout', () => {
     expect(others[2]?.body).toEqual({
       success: false,
       message: 'A payout with this reference already exists. Use another reference for another payout.',
+      code: 'DUPLICATE_PAYOUT',
+      docs: expect.stringContaining('#DUPLICATE_PAYOUT'),
       request_id: expect.any(String),
       existing_payout: { id, status: 'pending' },
     })
