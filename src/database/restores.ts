@@ -141,9 +141,18 @@ class Watch implements Restores {
   }
 
   async look(): Promise<void> {
-    // The pool may need a new session for this read, and the session waits for a shared look that runs.
-    const sight = this.#pool && (await see(this.#pool))
-    await this.#share(async () => sight ?? this.#withClient(see))
+    const pool = this.#pool
+    if (!pool) return this.#share(() => this.#withClient(see))
+    // The session is taken first: a new one waits in `checkSession` for a shared look, which must not wait for
+    // it in turn.
+    const client = await pool.connect()
+    let isBroken = true
+    try {
+      await this.#share(() => see(client))
+      isBroken = false
+    } finally {
+      client.release(isBroken)
+    }
   }
 
   async record(): Promise<void> {

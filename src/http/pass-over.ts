@@ -8,7 +8,10 @@ import type { Duplex } from 'node:stream'
  */
 export function passOver(message: IncomingMessage): void {
   const { socket } = message
-  const close = socket.destroySoon.bind(socket)
+  const close = () => {
+    Reflect.deleteProperty(socket, 'destroySoon')
+    socket.destroySoon()
+  }
   let isLast = false
   let size = 0
   // Node calls this at once after the last answer of a connection.
@@ -25,8 +28,8 @@ export function passOver(message: IncomingMessage): void {
   message.on('error', () => {})
   message.once('close', () => {
     clearTimeout(timer)
-    socket.destroySoon = close
-    if (isLast) close()
+    Reflect.deleteProperty(socket, 'destroySoon')
+    if (isLast) socket.destroySoon()
   })
   message.resume()
 }

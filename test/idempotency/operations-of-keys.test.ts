@@ -17,13 +17,15 @@ beforeEach(async () => {
   ;({ merchantId } = await makeMerchant(db.owner))
 })
 
-/** Takes a key as the service did before the migration. */
+let taken = 0
+/** Takes a key as the service did before the migration, a second after the key before. */
 const take = (operation: string, key: string, answer: string | null = 'encrypted') =>
   db.owner.query(
     `INSERT INTO idempotency_key (merchant_id, operation, key, digest, operation_id, answer, created_at)
      VALUES ($1, $2, $3, sha256(convert_to($2, 'UTF8')), 
-       substring(sha256(convert_to($3, 'UTF8')) FOR 16), $4, clock_timestamp())`,
-    [merchantId, operation, key, answer],
+       substring(sha256(convert_to($3, 'UTF8')) FOR 16), $4,
+       now() + make_interval(secs => $5))`,
+    [merchantId, operation, key, answer, (taken += 1)],
   )
 
 async function keys(): Promise<{ operation: string; key: string; answer: unknown }[]> {
