@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { asPlatform } from '../../database/as-platform.ts'
 import { actorOf } from '../../identity/callers/actor.ts'
 import { unauthenticated } from '../../shared/challenge.ts'
@@ -21,17 +22,18 @@ export function ownAccount(ctx: Context): { memberId: number; merchantId: number
  * Runs an action that needs the password again, so that a stranger with an open session cannot take over the
  * account.
  * @param given.code the code of the second factor, where the action needs it too
+ * @param given.field the name that the password has in the input; a refusal names it
  * @throws DomainError UNAUTHENTICATED, FORBIDDEN, INVALID_INPUT, RATE_LIMITED, CREDENTIALS_REJECTED,
  *   OVERLOADED, and every error of `then`
  */
 export async function withOwnPassword<T>(
   ctx: Context,
-  given: { password: string; code?: string },
+  given: { password: string; code?: string; field?: 'password' | 'current' },
   then: (member: Candidate) => Promise<T>,
 ): Promise<T> {
   const { memberId } = ownAccount(ctx)
-  const { password, code } = given
-  readInput(givenPassword, password)
+  const { password, code, field = 'password' } = given
+  readInput(z.object({ [field]: givenPassword }), { [field]: password })
   const find = async () => {
     const { rows } = await asPlatform(
       ctx,

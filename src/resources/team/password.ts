@@ -73,7 +73,7 @@ export function checkPassword(password: string, { email, name, merchant }: Choos
 export async function changePassword(ctx: Context, current: string, chosen: string): Promise<void> {
   const { sessionId } = ownAccount(ctx)
   const { password } = readInput(z.object({ password: chosenPassword }), { password: chosen })
-  await withOwnPassword(ctx, { password: current }, async (member) => {
+  await withOwnPassword(ctx, { password: current, field: 'current' }, async (member) => {
     checkPassword(password, member)
     const passwordHash = await ctx.access.passwords.hash(password)
     await transact(asPlatform(ctx, reason), async (tx) => {

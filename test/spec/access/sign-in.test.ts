@@ -61,7 +61,7 @@ const selections: Readonly<Record<string, string>> = {
   acceptInvitation: `${signedInFields} ${named}`,
   changePassword: named,
   resetPassword: named,
-  startTotp: '... on TotpSetup { secret uri }',
+  startTotp: `... on TotpSetup { secret uri } ${named}`,
   confirmTotp: '... on RecoveryCodes { codes }',
 }
 async function ask(field: string, variables: object, types: string, given: string, token?: string) {
@@ -254,6 +254,7 @@ test("a changed password ends the other sessions; signing out ends the caller's 
   expect(await change('wrong', 'une autre nuit à Mopti')).toMatchObject({ code: 'CREDENTIALS_REJECTED' })
   await forgive()
   expect(await change(password, 'azertyuiop123')).toMatchObject(tooEasy)
+  expect(await change('', 'une autre nuit à Mopti')).toMatchObject({ problems: [{ field: 'current' }] })
   expect(await change(password, 'une autre nuit à Mopti')).toMatchObject({ __typename: 'Acknowledgement' })
   await dead(other.token)
   expect(await alive(token)).toBe(200)
@@ -287,6 +288,7 @@ test('a second factor: each code once; a recovery code once; then off again', as
   const { email, token } = await joined()
   const withPassword = (field: string, given: string) =>
     ask(field, { password: given }, '$password: String!', 'password: $password', token)
+  expect(await withPassword('startTotp', '\ud800')).toMatchObject({ problems: [{ field: 'password' }] })
   expect(await withPassword('startTotp', 'wrong')).toMatchObject({ code: 'CREDENTIALS_REJECTED' })
   await forgive()
   const setup = await withPassword('startTotp', password)
