@@ -4,17 +4,14 @@ import {
   isNonNullType,
   type GraphQLField,
   type GraphQLNamedType,
-  type GraphQLObjectType,
-  isAbstractType,
   isInterfaceType,
-  isLeafType,
-  isObjectType,
 } from 'graphql'
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { passwordBounds } from '../../src/identity/members/passwords.ts'
 import { schema } from '../../src/resources/schema.ts'
 import { type Field, fields, hostileText, hostileValue, usual } from './hostile-inputs.ts'
+import { selectionOf, selectionOfMembers } from '../kit/whole-selections.ts'
 import { optional, plain, plainFields } from './plain-inputs.ts'
 import {
   address,
@@ -196,31 +193,6 @@ function selectionsOf(type: GraphQLNamedType): string[] {
   const members = schema.getPossibleTypes(type)
   const half = Math.ceil(members.length / 2)
   return [members.slice(0, half), members.slice(half)].map((some) => selectionOfMembers(some, 3))
-}
-
-/** All that can be asked of a type, so many levels deep. */
-function selectionOf(type: GraphQLNamedType, depth: number): string {
-  if (isAbstractType(type)) return selectionOfMembers(schema.getPossibleTypes(type), depth)
-  return isObjectType(type) ? ` ${fieldsOf(type, depth, [])}` : ''
-}
-
-function selectionOfMembers(members: readonly GraphQLObjectType[], depth: number): string {
-  const parts = members.map((member) => `... on ${member.name} ${fieldsOf(member, depth, members)}`)
-  return ` { __typename ${parts.join(' ')} }`
-}
-
-/** @param beside members of the same union: what two of them call alike but mean differently gets an alias */
-function fieldsOf(type: GraphQLObjectType, depth: number, beside: readonly GraphQLObjectType[]): string {
-  const parts = Object.values(type.getFields()).flatMap((field) => {
-    const inner = getNamedType(field.type)
-    if (field.args.length > 0 || (!isLeafType(inner) && depth === 0)) return []
-    const others = beside.flatMap((member) => member.getFields()[field.name] ?? [])
-    const clashes = others.some((other) => String(other.type) !== String(field.type))
-    const alias = clashes ? `${type.name}_${field.name}: ` : ''
-    // A field of the same type within itself would make the document too large.
-    return [`${alias}${field.name}${selectionOf(inner, inner === type ? 0 : depth - 1)}`]
-  })
-  return `{ ${['__typename', ...parts].join(' ')} }`
 }
 
 const headersOf = (token: string): fc.Arbitrary<Record<string, string>> =>

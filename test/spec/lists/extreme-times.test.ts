@@ -3,6 +3,7 @@ import { getNamedType, isInputObjectType } from 'graphql'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { schema } from '../../../src/resources/schema.ts'
 import { type RestAnswer, startTestApp, type TestMerchant } from '../../kit/app.ts'
+import { isVerdict, verdict } from '../../kit/extremes/verdicts.ts'
 import { customer } from '../../kit/fixture.ts'
 import { seed } from '../../kit/seeds.ts'
 import { strength } from '../../kit/strength.ts'
@@ -48,22 +49,9 @@ const send = (method: string, path: string, body?: object) =>
   fixture.rest(method, path, { token: shop.token, body })
 const run = (document: string, variables: object) => fixture.graphql(document, variables, shop.token)
 
-/**
- * Judges the answer to a request with a time: `taken`, `refused` by the name of the field, or the whole
- * answer. A scalar of GraphQL refuses a value at its place in the document or in the variables.
- */
-function verdict({ status, body }: Pick<RestAnswer, 'status' | 'body'>, field: string, at: string): string {
-  const { errors, data } = body
-  const said = JSON.stringify(body)
-  const results = Object.values((data ?? {}) as Record<string, { code?: string } | null>)
-  const isRefused = status >= 400 || errors !== undefined || results.some((result) => result?.code)
-  if (status < 400 && !isRefused) return 'taken'
-  const byScalar = /must be (an ISO 8601 time|in the years 1 to 9999)/
-  const isScalars = errors?.[0]?.extensions?.code === 'BAD_USER_INPUT'
-  const words = isScalars ? byScalar : new RegExp(`\\b${field}\\b`)
-  return status < 500 && !said.includes('INTERNAL') && words.test(said) ? 'refused' : `${at}: ${said}`
-}
-const isVerdict = (given: string) => given === 'taken' || given === 'refused'
+const byScalar = /must be (an ISO 8601 time|in the years 1 to 9999)/
+const verdictOf = (answer: Pick<RestAnswer, 'status' | 'body'>, field: string, at: string) =>
+  verdict(answer, { field, byScalar }, at)
 
 /** The requests that write a time, by the input type of GraphQL and the door. */
 const refusal = '... on InvalidInputError { code problems { field message } }'
@@ -196,7 +184,7 @@ describe('a time at the edges', () => {
     const ahead = [365, 3_652].map((days) => new Date(now + days * 86_400_000 - 60_000).toISOString())
     const asked = [...ahead.map((at) => at.replace('Z', '9999Z')), ...times].slice(0, strength(30, 2_000))
     const verdicts: [string, string][] = []
-    for (const at of asked) verdicts.push([at, verdict(await ask(at), named, at)])
+    for (const at of asked) verdicts.push([at, verdictOf(await ask(at), named, at)])
     expect(verdicts.filter(([, given]) => !isVerdict(given))).toEqual([])
     // At least the farthest time that the field takes: a link takes the last one of all.
     const farthest = name.includes('PaymentLink') ? '9999-12-31T23:59:59.9999999Z' : asked[0]
@@ -247,7 +235,7 @@ describe('a time at the edges', () => {
         const answer = await fetch(address, { headers })
         const text = await answer.text()
         const body = answer.headers.get('content-type')?.includes('json') ? JSON.parse(text) : {}
-        verdicts.push(verdict({ status: answer.status, body }, name, at))
+        verdicts.push(verdictOf({ status: answer.status, body }, name, at))
       }
     }
     expect(verdicts.filter((given) => !isVerdict(given))).toEqual([])
@@ -263,8 +251,8 @@ describe('a time at the edges', () => {
       const fromOnly = `query ($from: DateTime!${end}) { ${asked} }`
       const toOnly = `query ($from: DateTime! = "0001-01-01", $to: DateTime) { ${asked} }`
       for (const at of times) {
-        verdicts.push(verdict(await run(fromOnly, { from: at }), 'from', at))
-        if (hasEnd) verdicts.push(verdict(await run(toOnly, { to: at }), 'to', at))
+        verdicts.push(verdictOf(await run(fromOnly, { from: at }), 'from', at))
+        if (hasEnd) verdicts.push(verdictOf(await run(toOnly, { to: at }), 'to', at))
       }
       expect(verdicts.filter((given) => !isVerdict(given))).toEqual([])
       expect(verdicts).toContain('taken')
