@@ -64,7 +64,12 @@ function fieldsWithin({ type: of, description, path, call }: Place): InputField[
   if (isListType(type)) return fieldsWithin({ type: type.ofType, path: [...path, '0'], call })
   if (isInputObjectType(type))
     return Object.values(type.getFields()).flatMap((field) =>
-      fieldsWithin({ ...field, path: [...path, field.name], call }),
+      fieldsWithin({
+        type: field.type,
+        description: field.description,
+        path: [...path, field.name],
+        call,
+      }),
     )
   const scalar = getNamedType(of).name
   const [, most] = /([\d,]+) characters/.exec(description ?? '') ?? []
