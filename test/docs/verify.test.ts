@@ -1,21 +1,20 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { newWebhookSecret } from '../../src/resources/webhooks/sign.ts'
+import { cannotRun, guideCode, type MerchantLanguage, languages } from '../kit/languages.ts'
 import { type Arrived, deliver } from '../kit/webhooks/receivers.ts'
 
-const guide = readFileSync(join(import.meta.dirname, '../../src/docs/guide/webhooks.md'), 'utf8')
-
 /** The lines of the guide become a program: cases come in on standard input, verdicts go out. */
-const languages = [
+const programs: readonly Program[] = [
   {
     name: 'node',
     fence: 'js',
-    program: process.execPath,
-    file: 'verify.mjs',
+    isMissing: false,
+    run: [process.execPath, 'verify.mjs'],
     around: (lines: string) => `${lines}
 import { readFileSync } from 'node:fs'
 const told = JSON.parse(readFileSync(0)).map(({ body, headers, secret }) => {
@@ -23,12 +22,26 @@ const told = JSON.parse(readFileSync(0)).map(({ body, headers, secret }) => {
 })
 console.log(JSON.stringify(told))`,
   },
-  {
-    name: 'python3',
-    fence: 'python',
-    program: 'python3',
-    file: 'verify.py',
-    around: (lines: string) => `${lines}
+  ...languages.map((language) => ({
+    name: language.name,
+    fence: language.fence,
+    isMissing: cannotRun(language),
+    run: [language.run[0], language.verifier] as const,
+    around: (lines: string) => language.around(`${lines}${mains[language.name]}`),
+  })),
+]
+
+interface Program {
+  name: string
+  fence: string
+  isMissing: boolean
+  /** The command, and the name of the file. */
+  run: readonly [program: string, file: string]
+  around: (lines: string) => string
+}
+
+const mains: Readonly<Record<MerchantLanguage['name'], string>> = {
+  Python: `
 import sys
 def told(case):
     try:
@@ -36,25 +49,31 @@ def told(case):
     except (ValueError, KeyError):
         return False
 print(json.dumps([told(case) for case in json.load(sys.stdin)]))`,
-  },
-  {
-    name: 'php',
-    fence: 'php',
-    program: 'php',
-    file: 'verify.php',
-    around: (lines: string) => `<?php
-${lines}
+  PHP: `
 $told = array_map(function ($case) {
     try { return verify(base64_decode($case['body']), $case['headers'], $case['secret'])['id']; }
     catch (Exception $e) { return false; }
 }, json_decode(file_get_contents('php://stdin'), true));
 echo json_encode($told);`,
-  },
-]
-
-const isThere = (program: string) =>
-  existsSync(program) ||
-  (process.env['PATH'] ?? '').split(delimiter).some((dir) => existsSync(join(dir, program)))
+  // The JDK has no JSON: a case is an object of names and texts, and begins with its body.
+  Java: String.raw`
+public static void main(String[] args) throws Exception {
+    var verdicts = new StringJoiner(",", "[", "]");
+    var pairs = java.util.regex.Pattern.compile("\"([^\"]+)\":\"([^\"]*)\"");
+    for (String text : new String(System.in.readAllBytes(), UTF_8).split("(?=\\{\"body\")")) {
+        var all = new HashMap<String, String>();
+        pairs.matcher(text).results().forEach(pair -> all.put(pair.group(1), pair.group(2)));
+        if (all.isEmpty()) continue;
+        try {
+            String event = verify(Base64.getDecoder().decode(all.get("body")), all::get, all.get("secret"));
+            verdicts.add(event.substring(6, event.indexOf(',')));
+        } catch (SignatureException | NumberFormatException refused) {
+            verdicts.add("false");
+        }
+    }
+    System.out.println(verdicts);
+}`,
+}
 
 /** Deliveries as a socket brought them, each with the secret to check it with and the right verdict. */
 async function makeCases() {
@@ -103,11 +122,17 @@ async function makeCases() {
 }
 
 describe('the code of the webhook guide accepts the valid deliveries and rejects all others', () => {
-  for (const { name, fence, program, file, around } of languages) {
-    const [, lines = ''] = new RegExp(`\`\`\`${fence}\\n([\\s\\S]*?)\`\`\``).exec(guide) ?? []
+  for (const {
+    name,
+    fence,
+    isMissing,
+    run: [program, file],
+    around,
+  } of programs) {
+    const lines = guideCode(fence)
 
-    test.skipIf(!isThere(program))(`the code in ${name}`, async () => {
-      expect(lines.split('\n').filter(Boolean).length).toBeLessThanOrEqual(10)
+    test.skipIf(isMissing)(`the code in ${name}`, async () => {
+      expect(lines.split('\n').filter(Boolean).length).toBeLessThanOrEqual(11)
       const dir = mkdtempSync(join(tmpdir(), 'merchant-payments-verify-'))
       onTestFinished(() => rmSync(dir, { recursive: true }))
       writeFileSync(join(dir, file), around(lines))
