@@ -1,8 +1,10 @@
 import type { InputFieldMap } from '@pothos/core'
 import { z } from 'zod'
 import { invariant } from '../shared/invariant.ts'
+import { readInput } from '../shared/input.ts'
 import { builder } from './builder.ts'
 import { enumOf } from './enums.ts'
+import type { ReadsAs } from './keyed-input.ts'
 
 // A verb reads its input with a zod object. This file makes the GraphQL type of the input from the same
 // object.
@@ -42,7 +44,8 @@ export function inputOf<Input extends z.ZodType<unknown, object>>(
           } as never),
         ]),
     )
-  return ref.implement({ description, fields: made as never })
+  const readsAs: ReadsAs = (given) => readInput(input, given)
+  return ref.implement({ description, fields: made as never, extensions: { readsAs } })
 }
 
 function objectOf(type: AnyType): z.ZodObject {

@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type ExecutionResult, GraphQLError, print } from 'graphql'
+import { type ExecutionResult, GraphQLError } from 'graphql'
 import { createYoga, type GraphQLParams, type Plugin } from 'graphql-yoga'
 import type { Context, Services } from '../context.ts'
 import { accessPlan } from '../graphql/access-plan.ts'
 import type { FrameStream } from '../graphql/broadcast.ts'
 import { toGraphQLError } from '../graphql/errors.ts'
 import type { CheckedOperation } from '../graphql/checked-operation.ts'
+import { keyedInput } from '../graphql/keyed-input.ts'
 import { beforeDocument, checkHasText, type Operations } from '../graphql/operation.ts'
 import { enter } from '../enter.ts'
 import { challengeOf } from '../shared/challenge.ts'
@@ -100,7 +101,7 @@ function carryOperations(operations: Operations): Plugin<GraphqlExchange, Graphq
   ): Promise<ExecutionResult> {
     const key = message.headers['idempotency-key']
     if (key === undefined) return operations.run(operation) as Promise<ExecutionResult>
-    const { schema, document, operationName, variableValues } = operation
+    const { schema, document, operationName } = operation
     const { rootFields, showsSecret } = accessPlan(schema, document, operationName)
     if (rootFields.length !== 1) {
       throw badRequest('An Idempotency-Key belongs to one mutation. Send one mutation per request.')
@@ -108,7 +109,7 @@ function carryOperations(operations: Operations): Plugin<GraphqlExchange, Graphq
     const write = {
       key,
       operation: rootFields[0] as string,
-      input: { document: print(document), operationName, variableValues },
+      input: keyedInput(operation),
       showsSecret,
     }
     const { body } = await answerOnce(ctx, write, async (once) => {

@@ -5,11 +5,11 @@ import { readId } from '../../shared/ids.ts'
 import { limits } from '../../shared/limits.ts'
 import { grouped } from '../../shared/money.ts'
 import { deposit, depositInput } from './deposit.ts'
-import { refundTransaction } from './refund.ts'
+import { refundInput, refundTransaction } from './refund.ts'
 import { withheldAmount, withheldWords } from '../disbursements/withheld.ts'
 import { refundedAmount } from './refunded.ts'
 import { PaymentInitiation } from './collect-schema.ts'
-import { referenceLengthMax } from '../../shared/input.ts'
+import { readInput, referenceLengthMax } from '../../shared/input.ts'
 
 /** The refusals that deposits and refunds have in common. */
 const moneyOut = [
@@ -83,7 +83,8 @@ builder.mutationFields((t) => ({
         description: 'Your own reference of the refund, unique per merchant. Default: the service makes one.',
       }),
     },
-    resolve: (_root, args, ctx) => refundTransaction(ctx, { ...args, id: readId('Transaction', args.id) }),
+    extensions: { readsAs: (args: { id: string }) => readInput(refundInput, ofCollection(args)) },
+    resolve: (_root, args, ctx) => refundTransaction(ctx, ofCollection(args)),
   }),
 }))
 
@@ -110,3 +111,8 @@ builder.prismaObjectFields('Transaction', (t) => ({
     resolve: ({ id }, _args, ctx) => withheldAmount(ctx, 'deposit', id),
   }),
 }))
+
+/** Returns the arguments of a refund, with the id of the collection as the database has it. */
+function ofCollection<Args extends { id: string }>(args: Args): Omit<Args, 'id'> & { id: bigint } {
+  return { ...args, id: readId('Transaction', args.id) }
+}

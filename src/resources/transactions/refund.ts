@@ -14,7 +14,7 @@ import { identityOf } from '../../requests/identity.ts'
 import { disburse, resumeDeposit } from './disburse.ts'
 import { findExisting, type Initiation, isOwn, requestData } from './initiation.ts'
 
-const refundInput = z.object({
+export const refundInput = z.object({
   id: z.bigint(),
   amount: amount({ min: 1, max: limits.amountMaxXof }).nullish(),
   reason: lines({ max: limits.descriptionLengthMax }).nullish(),

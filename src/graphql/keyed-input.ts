@@ -1,0 +1,95 @@
+import {
+  getArgumentValues,
+  getNullableType,
+  getVariableValues,
+  type GraphQLField,
+  GraphQLError,
+  isInputObjectType,
+  print,
+  separateOperations,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
+} from 'graphql'
+import { DomainError } from '../shared/errors.ts'
+import { findOperation } from './access-plan.ts'
+import type { CheckedOperation } from './checked-operation.ts'
+
+/**
+ * Reads an argument, or all arguments of a field, as its verb does. It stands as the extension `readsAs` on
+ * the input type or the field.
+ * @throws DomainError INVALID_INPUT
+ */
+export type ReadsAs = (given: unknown) => unknown
+
+/**
+ * Returns all that the effect and the answer of a mutation with an `Idempotency-Key` depend on: the arguments
+ * as the verb reads them, and what the client selects of the answer. So two spellings of one value are one
+ * request, as in REST: variables or literals, capitals in a scheme, spaces in a telephone number.
+ * @param operation one with a single root field
+ * @returns the request as it was sent where its arguments do not fit: then it runs without an effect
+ */
+export function keyedInput(operation: CheckedOperation): object {
+  const { document, operationName, variableValues } = operation
+  try {
+    const input = inputAsRead(operation)
+    if (input) return input
+  } catch (error) {
+    if (!(error instanceof GraphQLError)) throw error
+  }
+  return { document: print(document), operationName, variableValues }
+}
+
+function inputAsRead({ schema, document, operationName, variableValues }: CheckedOperation): object | null {
+  const node = findOperation(document, operationName)
+  const { variableValues: values } = getVariableValues(schema, node.variableDefinitions ?? [], {
+    ...variableValues,
+  })
+  if (!values) return null
+  const types = new TypeInfo(schema)
+  const given: unknown[] = []
+  const variables: Record<string, unknown> = {}
+  const selected = visit(
+    separateOperations(document)[node.name?.value ?? ''] ?? document,
+    visitWithTypeInfo(types, {
+      OperationDefinition: (each) => ({ ...each, name: undefined, variableDefinitions: [] }),
+      Field(field) {
+        const definition = types.getFieldDef()
+        if (!definition || types.getParentType() !== schema.getMutationType()) return undefined
+        given.push(asRead(definition, getArgumentValues(definition, field, values)))
+        return { ...field, arguments: [] }
+      },
+      // Only variables of directives and of the answer's fields are left.
+      Variable({ name }) {
+        variables[name.value] = values.coerced[name.value]
+      },
+    }),
+  )
+  return { given, selected: print(selected), variables }
+}
+
+function asRead(
+  { args, extensions }: GraphQLField<unknown, unknown>,
+  given: Readonly<Record<string, unknown>>,
+) {
+  const ofField = extensions['readsAs'] as ReadsAs | undefined
+  if (ofField) return readOr(given, ofField)
+  return Object.fromEntries(
+    args.map(({ name, type }) => {
+      const plain = getNullableType(type)
+      // REST, too, compares the texts of a list of recipients: reading thousands of them twice takes long.
+      const ofType = isInputObjectType(plain) && (plain.extensions['readsAs'] as ReadsAs | undefined)
+      return [name, ofType && given[name] != null ? readOr(given[name], ofType) : given[name]]
+    }),
+  )
+}
+
+/** Returns a value as it is read; as it was given, where its verb refuses it. */
+function readOr(given: unknown, read: ReadsAs): unknown {
+  try {
+    return read(given)
+  } catch (error) {
+    if (error instanceof DomainError || error instanceof GraphQLError) return given
+    throw error
+  }
+}
