@@ -48,11 +48,18 @@ export class IdempotencyPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
 SchemaBuilder.registerPlugin('idempotency', IdempotencyPlugin)
 
 /**
- * Whether a reference names the payment, so that a repetition finds it. Without a reference or key, a caller
+ * Whether a reference among the arguments, or in one of them, names the payment, so that a repetition finds
+ * the payment. Without a reference or key, a caller
  * must not be told to repeat a change of which the outcome is unknown.
  */
-function hasReference({ input }: { input?: unknown }): boolean {
-  return typeof input === 'object' && input !== null && typeof Reflect.get(input, 'reference') === 'string'
+export function hasReference(args: object): boolean {
+  return [args, ...Object.values(args)].some(
+    (given: unknown) =>
+      typeof given === 'object' &&
+      given !== null &&
+      'reference' in given &&
+      typeof given.reference === 'string',
+  )
 }
 
 /**

@@ -126,9 +126,13 @@ describe('while PostgreSQL refuses connections', () => {
 
 describe('a session that ends while its statement runs', () => {
   /** Runs `ask` until its statement waits for a lock, ends that session by `end`, and returns the answer. */
-  async function interrupted<T>(ask: () => Promise<T>, end: 'by the server' | 'by the network'): Promise<T> {
+  async function interrupted<T>(
+    ask: () => Promise<T>,
+    end: 'by the server' | 'by the network',
+    [table, statement] = ['payout', 'create_payouts'],
+  ): Promise<T> {
     const owner = await borrow(fixture.database.owner)
-    await owner.query('BEGIN; LOCK TABLE payout IN SHARE MODE')
+    await owner.query(`BEGIN; LOCK TABLE ${table} IN SHARE MODE`)
     const { pool } = fixture.app.services.database
     const clients = new Map<number, { connection: { stream: { destroy(): void } } }>()
     const known = (client: unknown) => {
@@ -141,7 +145,8 @@ describe('a session that ends while its statement runs', () => {
       const waiting = await eventually(async () => {
         const { rows } = await fixture.database.owner.query<{ pid: number }>(
           `SELECT l.pid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-           WHERE NOT l.granted AND l.relation = 'payout'::regclass AND a.query LIKE '%create_payouts%'`,
+           WHERE NOT l.granted AND l.relation = $1::regclass AND a.query LIKE '%' || $2 || '%'`,
+          [table, statement],
         )
         expect(rows).toHaveLength(1)
         return rows[0]?.pid ?? 0
@@ -191,5 +196,29 @@ describe('a session that ends while its statement runs', () => {
 
     const unsafe = { status: 500, retryAfter: null, success: false }
     expect(told(await interrupted(payout, 'by the network'))).toEqual(unsafe)
+  })
+
+  const phone = customer('00')
+  const mutations: [mutation: string, table: string, statement: string, args: (id: number) => string][] = [
+    ['createPayout', 'payout', 'create_payouts', () => `destinationPhone: "${phone}"`],
+    ['deposit', 'transaction', 'deposit_many', () => `customerPhone: "${phone}"`],
+    ['collectPayment', 'transaction', 'collect_many', () => `customerPhone: "${phone}"`],
+    ['refundTransaction', 'transaction', 'deposit_many', (id) => `id: "${id}"`],
+  ]
+  test.each(mutations)('%s by GraphQL: 503 with a reference, 500 without', async (mutation, ...more) => {
+    const [table, statement, argsOf] = more
+    const { transaction_id: id } = await fixture.paid(shop, { customer_phone: customer('00') })
+    await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('success'))
+    const isRefund = mutation === 'refundTransaction'
+    const ask = (reference: string) => async () => {
+      const args = `amount: 1000, ${argsOf(id as number)}${isRefund ? '' : ', paymentMethod: OperatorA'}${reference}`
+      const query = `mutation { ${mutation}(${isRefund ? args : `input: { ${args} }`}) { __typename } }`
+      const { text } = await knock('/graphql', { method: 'POST', body: { query } })
+      const { errors } = JSON.parse(text) as { errors?: { extensions: { code: string } }[] }
+      return errors?.[0]?.extensions.code ?? 'made'
+    }
+    const cut = (reference: string) => interrupted(ask(reference), 'by the network', [table, statement])
+    expect(await cut(`, reference: "cut ${mutation}"`)).toBe('SERVICE_DOWN')
+    expect(await cut('')).toBe('INTERNAL_SERVER_ERROR')
   })
 })
