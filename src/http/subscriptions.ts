@@ -329,11 +329,24 @@ function readMessage(
 ): { text: string; problem?: never } | { text?: never; problem: [number, string] } {
   if (!isUtf8(message)) return { problem: [invalidData, 'The message is not JSON in UTF-8.'] }
   try {
-    return { text: readJsonText(message, 'The message') }
+    return { text: withText(readJsonText(message, 'The message')) }
   } catch (error) {
     if (!(error instanceof DomainError)) throw error
     return { problem: [CloseCode.BadRequest, closeReason(error.message)] }
   }
+}
+
+/**
+ * Gives an operation that only a hash names an empty text, so that the operation is refused as over HTTP. For
+ * an absent text the protocol library closes the socket with 4400, which ends the other operations on it.
+ */
+function withText(message: string): string {
+  if (!message.includes('"persistedQuery"')) return message
+  const sent = JSON.parse(message) as { type?: unknown; payload?: { query?: unknown } | null } | null
+  const { type, payload } = sent ?? {}
+  const isObject = typeof payload === 'object' && payload !== null && !Array.isArray(payload)
+  if (type !== 'subscribe' || !isObject || payload.query != null) return message
+  return JSON.stringify({ ...sent, payload: { ...payload, query: '' } })
 }
 
 /** The close code for data that do not fit the kind of their message (RFC 6455, section 7.4.1). */

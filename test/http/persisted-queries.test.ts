@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { afterAll, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { startTestApp } from '../kit/app.ts'
+import { eventually } from '../kit/eventually.ts'
 
 // Apollo's clients send only the hash of an operation, until the service answers that it knows no hashes.
 
@@ -50,17 +51,33 @@ const get = (asked: Record<string, unknown>, accept = usual) => {
   return send(`/graphql?${new URLSearchParams(texts)}`, {}, accept)
 }
 
-async function overSocket(payload: object): Promise<{ type: string; payload: unknown }> {
+async function openSocket() {
   const socket = new WebSocket(`${service.url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws')
-  const receive = async () => JSON.parse(String((await once(socket, 'message'))[0]))
+  const messages: unknown[] = []
+  socket.on('message', (data) => messages.push(JSON.parse(String(data))))
+  const closed = once(socket, 'close').then(([code, reason]) => [code, String(reason)])
+  /** Returns the next message; the code and the reason where the socket closes before it. */
+  const receive = () =>
+    eventually(async () => {
+      if (messages.length > 0) return messages.shift()
+      expect(socket.readyState).toBe(WebSocket.CLOSED)
+      return closed
+    })
   await once(socket, 'open')
   socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization: `Bearer ${shop.token}` } }))
   await receive()
+  return { socket, receive }
+}
+
+async function overSocket(payload: unknown): Promise<unknown> {
+  const { socket, receive } = await openSocket()
   socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload }))
   const answer = await receive()
   socket.terminate()
   return answer
 }
+
+const balance = { status: 200, body: { data: { balance: { available: 0 } } } }
 
 describe('a hash without a text', () => {
   test.each([
@@ -76,15 +93,23 @@ describe('a hash without a text', () => {
     expect(await ask()).toEqual({ status: 200, body: { errors: [notSupported] } })
   })
 
-  test('by WebSocket: the client is told to send the text', async () => {
-    const answer = await overSocket({ query: '', extensions })
-    expect(answer).toMatchObject({ type: 'error', payload: [notSupported] })
-  })
+  test.each([{ extensions }, { query: null, extensions }, { query: '', extensions }])(
+    'by WebSocket, %j: the client is told to send the text, and the other subscription goes on',
+    async (payload) => {
+      const { socket, receive } = await openSocket()
+      const send = (message: object) => socket.send(JSON.stringify({ type: 'subscribe', ...message }))
+      send({ id: 'other', payload: { query: subscription } })
+      send({ id: '1', payload })
+      expect(await receive()).toMatchObject({ id: '1', type: 'error', payload: [notSupported] })
+      send({ id: '2', payload: { query } })
+      expect(await receive()).toMatchObject({ id: '2', type: 'next', payload: balance.body })
+      expect(await receive()).toMatchObject({ id: '2', type: 'complete' })
+      socket.terminate()
+    },
+  )
 })
 
 describe('a hash with its text', () => {
-  const balance = { status: 200, body: { data: { balance: { available: 0 } } } }
-
   test('is answered like the text alone', async () => {
     expect(await post({ query, extensions })).toMatchObject(balance)
     expect(await get({ query, extensions })).toMatchObject(balance)
@@ -105,3 +130,19 @@ test.each([{}, { extensions: {} }, { extensions: { persistedQuery: null }, query
     expect([status, body.errors]).toMatchObject([400, [{ extensions: { code: 'BAD_REQUEST' } }]])
   },
 )
+
+// The protocol asks for this of every message that is not in its form.
+test.each([
+  {},
+  { query: null },
+  { query: 5 },
+  { extensions: {} },
+  { query: 5, extensions },
+  { query: { persistedQuery: query } },
+  [],
+  'text',
+  null,
+  [{ extensions }],
+])('a WebSocket closes with 4400 for an operation without a text or a hash: %j', async (payload) => {
+  expect(await overSocket(payload)).toEqual([4400, expect.any(String)])
+})
