@@ -41,7 +41,7 @@ export async function* csvRows(file: Buffer): AsyncGenerator<TableRow, void> {
       if (line > importBounds.linesMax) {
         throw fileProblem(`has more than ${importBounds.linesMax} lines: delete the empty ones`)
       }
-      if (record.some((cell) => cell.trim() !== '')) yield { line, cells: record, isHidden: false }
+      if (record.some((cell) => cell.trim() !== '')) yield { line, cells: record, unusable: null }
     }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error

@@ -139,14 +139,14 @@ function warningsOf({ unread }: Head): FieldProblem[] {
 
 const titleLengthMax = 100
 
-function recipientOf({ cells, isHidden }: TableRow, { columns, titled }: Head): Recipient {
+function recipientOf({ cells, unusable }: TableRow, { columns, titled }: Head): Recipient {
   const recipient: Recipient = {}
   for (const [field, { at }] of columns) {
     const cell = cells[at]
     if (cell === undefined || !hasContent(cell)) continue
     recipient[field] = typeof cell === 'object' ? cell : readers[field](cell)
   }
-  if (isHidden) recipient.amount = { unusable: 'is in a hidden line: show the line, or delete it' }
+  if (unusable !== null) recipient.amount = { unusable }
   else if (cells.some((cell, at) => !titled.has(at) && hasContent(cell))) {
     // Without quotation marks `1,500` is two fields, and the first one is a wrong amount.
     recipient.amount = { unusable: 'is in a line with more fields than titles: delete what has no title' }

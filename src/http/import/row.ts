@@ -19,8 +19,8 @@ export interface TableRow {
   line: number
   /** The cells by column; an empty one may be missing. */
   cells: readonly (TableCell | undefined)[]
-  /** True if the line is hidden from people who look at the sheet. */
-  isHidden: boolean
+  /** The reason why nothing of the line is paid: people do not see the line, or it is struck out. */
+  unusable: string | null
 }
 
 /** The advice on the file to send, as a part of a sentence. */

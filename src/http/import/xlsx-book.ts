@@ -1,16 +1,17 @@
 import type { DomainError } from '../../shared/errors.ts'
 import { importBounds } from './bounds.ts'
 import { expected, fileProblem } from './row.ts'
-import { builtInFormat } from './xlsx-formats.ts'
 import type { Parts } from './xlsx-parts.ts'
+import { strikes, type Styles, stylesListener } from './xlsx-styles.ts'
 import { type Effort, hearXml, type Listener } from './xml.ts'
 
 /** A workbook: its visible sheets, and what the cells of all sheets refer to. */
 export interface WorkbookParts {
   sheets: readonly Sheet[]
   texts: readonly string[]
-  /** The number formats by the styles of cells. */
-  formats: readonly string[]
+  /** The numbers of the texts of which a part is struck out. */
+  struckTexts: ReadonlySet<number>
+  styles: Styles
 }
 
 export interface Sheet {
@@ -41,8 +42,8 @@ export async function readBook(parts: Parts, effort: Effort): Promise<WorkbookPa
   }
   return {
     sheets: await readSheets(workbook, relations, effort),
-    texts: await readTexts(partOf('sharedStrings'), effort),
-    formats: await readFormats(partOf('styles'), effort),
+    ...(await readTexts(partOf('sharedStrings'), effort)),
+    styles: await readStyles(partOf('styles'), effort),
   }
 }
 
@@ -101,9 +102,13 @@ async function readSheets(
 }
 
 /** Reads the texts that the cells of a workbook share, by their numbers. */
-async function readTexts(shared: AsyncIterable<Buffer> | null, effort: Effort): Promise<string[]> {
+async function readTexts(
+  shared: AsyncIterable<Buffer> | null,
+  effort: Effort,
+): Promise<Pick<WorkbookParts, 'texts' | 'struckTexts'>> {
   const texts: string[] = []
-  if (!shared) return texts
+  const struckTexts = new Set<number>()
+  if (!shared) return { texts, struckTexts }
   const heard = textListener()
   const listener: Listener = {
     ...heard.listener,
@@ -111,34 +116,18 @@ async function readTexts(shared: AsyncIterable<Buffer> | null, effort: Effort): 
       heard.listener.close(name)
       if (name !== 'si') return
       if (texts.length === importBounds.textsMax) throw tooMany(importBounds.textsMax, 'shared texts')
+      if (heard.isStruck()) struckTexts.add(texts.length)
       texts.push(heard.take())
     },
   }
   await hearXml(shared, listener, effort)
-  return texts
+  return { texts, struckTexts }
 }
 
-/** Reads the number formats of the styles of cells. */
-async function readFormats(styles: AsyncIterable<Buffer> | null, effort: Effort): Promise<string[]> {
-  const formats: string[] = []
-  if (!styles) return formats
-  const own = new Map<string, string>()
-  let isOfCells = false
-  const listener: Listener = {
-    open(name, { numFmtId = '', formatCode = '' }) {
-      if (name === 'numFmt') {
-        if (formatCode.length > importBounds.formatLengthMax) throw new Error('a format is too long')
-        own.set(numFmtId, formatCode)
-      }
-      if (name === 'cellXfs') isOfCells = true
-      if (name === 'xf' && isOfCells) formats.push(own.get(numFmtId) ?? builtInFormat(numFmtId))
-    },
-    close(name) {
-      if (name === 'cellXfs') isOfCells = false
-    },
-  }
-  await hearXml(styles, listener, effort)
-  return formats
+async function readStyles(part: AsyncIterable<Buffer> | null, effort: Effort): Promise<Styles> {
+  const { listener, styles } = stylesListener()
+  if (part) await hearXml(part, listener, effort)
+  return styles()
 }
 
 /** Makes a listener that gathers the text of `t` and `v`, without the phonetic text of a word. */
@@ -146,10 +135,12 @@ export function textListener() {
   let text = ''
   let isHeard = false
   let isPhonetic = false
+  let isStruck = false
   return {
     listener: {
-      open(name: string) {
+      open(name: string, attributes: Readonly<Record<string, string>>) {
         if (name === 'rPh') isPhonetic = true
+        if (strikes(name, attributes)) isStruck = true
         isHeard = (name === 't' || name === 'v') && !isPhonetic
       },
       text: (part: string) => {
@@ -160,9 +151,12 @@ export function textListener() {
         isHeard = false
       },
     },
+    /** Whether a part of the text is struck out. */
+    isStruck: () => isStruck,
     take() {
       const taken = text
       text = ''
+      isStruck = false
       // Spreadsheets write the signs that XML cannot have as `_x000D_` (ECMA-376, part 1, 22.9.2.19).
       return taken.replaceAll(/_x([\da-f]{4})_/gi, (_all, code) => String.fromCharCode(Number(`0x${code}`)))
     },

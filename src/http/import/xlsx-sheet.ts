@@ -2,37 +2,41 @@ import { exactNumber } from '../../shared/exact-number.ts'
 import { invalidInput } from '../../shared/input.ts'
 import type { DomainError } from '../../shared/errors.ts'
 import { importBounds } from './bounds.ts'
-import type { TableCell, TableRow, Unusable } from './row.ts'
+import { fileProblem, type TableCell, type TableRow, type Unusable } from './row.ts'
 import { type WorkbookParts, textListener, tooMany } from './xlsx-book.ts'
 import { showsDate, showsText, showsWholeNumber } from './xlsx-formats.ts'
+import { conditionalListener } from './xlsx-styles.ts'
 import type { Listener } from './xml.ts'
 
 interface Row {
   line: number
   cells: (TableCell | undefined)[]
-  isHidden: boolean
+  unusable: string | null
 }
 
 /**
  * Makes a listener that turns the tags of a sheet into rows. A cell that a person does not see is unusable.
  */
 export function sheetListener(rows: TableRow[], book: WorkbookParts): Listener {
-  let row: Row = emptyRow(0, false)
+  let row: Row = emptyRow(0, null)
   let column = -1
   let cell: Omit<RawCell, 'text'> = { type: 'n', style: 0, isFormula: false }
   let cells = 0
   let isInRows = false
   const heard = textListener()
   const columns = columnListener()
+  const rules = rulesListener(book)
   const merged = mergedCells()
   return {
     open(name, attributes) {
       const { r, hidden, ht, t = 'n', s = '0' } = attributes
-      heard.listener.open(name)
+      heard.listener.open(name, attributes)
       if (name === 'sheetData') isInRows = true
-      if (!isInRows) columns.open(name, attributes)
-      else if (name === 'row') {
-        row = emptyRow(lineNumber(r, row.line), isTrue(hidden) || isNothing(ht))
+      if (!isInRows) {
+        columns.open(name, attributes)
+        rules.open(name, attributes)
+      } else if (name === 'row') {
+        row = emptyRow(lineNumber(r, row.line), isTrue(hidden) || isNothing(ht) ? hiddenLine : null)
         column = -1
       } else if (name === 'c') {
         if (++cells > importBounds.cellsMax) throw tooMany(importBounds.cellsMax, 'cells')
@@ -46,10 +50,13 @@ export function sheetListener(rows: TableRow[], book: WorkbookParts): Listener {
     close(name) {
       heard.listener.close(name)
       if (name === 'sheetData') isInRows = false
-      if (!isInRows) return
+      if (!isInRows) return rules.close(name)
       if (name === 'c') {
-        const value = cellOf({ ...cell, text: heard.take() }, book)
+        const isStruck = heard.isStruck()
+        const text = heard.take()
+        const value = cellOf({ ...cell, text }, book)
         if (value === undefined) return
+        if (isStruck || isStruckOut({ ...cell, text }, book)) row.unusable ??= struckLine
         if (column >= importBounds.columnsMax) throw tooMany(importBounds.columnsMax, 'columns')
         row.cells[column] = columns.isHidden(column) ? hiddenCell(value) : value
         merged.add(row.line, column)
@@ -58,8 +65,38 @@ export function sheetListener(rows: TableRow[], book: WorkbookParts): Listener {
   }
 }
 
-function emptyRow(line: number, isHidden: boolean): Row {
-  return { line, cells: [], isHidden }
+function emptyRow(line: number, unusable: string | null): Row {
+  return { line, cells: [], unusable }
+}
+
+const hiddenLine = 'is in a hidden line: show the line, or delete it'
+const struckLine = 'is in a line with a content that is struck out: delete the line, or remove the stroke'
+
+function isStruckOut({ type, style, text }: RawCell, { struckTexts, styles }: WorkbookParts): boolean {
+  return styles.cells[style]?.isStruck === true || (type === 's' && struckTexts.has(Number(text)))
+}
+
+/**
+ * Makes a listener to the conditional formats of a sheet. Whether a condition holds depends on formulas.
+ * @throws DomainError INVALID_INPUT where a format may hide or strike out a content
+ */
+function rulesListener({
+  styles: { conditional },
+}: WorkbookParts): Required<Pick<Listener, 'open' | 'close'>> {
+  const refuse = (hides: boolean) => {
+    if (hides)
+      throw fileProblem('has a conditional format that may hide, alter or strike out a content: remove it')
+  }
+  const inline = conditionalListener(refuse)
+  return {
+    open(name, attributes) {
+      inline.open(name, attributes)
+      const { dxfId, showValue } = attributes
+      if (name === 'cfRule' && dxfId !== undefined) refuse(conditional[Number(dxfId)] === true)
+      if (name === 'dataBar' || name === 'iconSet') refuse(showValue === '0' || showValue === 'false')
+    },
+    close: inline.close,
+  }
 }
 
 function hiddenCell(value: TableCell): Unusable {
@@ -143,9 +180,13 @@ interface RawCell {
  */
 function cellOf(
   { type, style, isFormula, text }: RawCell,
-  { texts, formats }: WorkbookParts,
+  { texts, styles }: WorkbookParts,
 ): TableCell | undefined {
-  const format = formats[style] ?? 'General'
+  const { format, isUnseen } = styles.cells[style] ?? { format: 'General', isUnseen: false }
+  if (isUnseen) {
+    const content = type === 's' ? texts[Number(text || 'none')] : text
+    return content?.trim() ? { unusable: unseen, text: content } : undefined
+  }
   if (isFormula) {
     // The formulas of lines that are prepared in advance give an empty text until the line is used.
     return type === 'str' && text.trim() === ''
@@ -163,6 +204,7 @@ function cellOf(
   return showsWholeNumber(format) ? number : { unusable: hiddenByFormat }
 }
 
+const unseen = 'has the colour of its background: choose another colour'
 const hiddenByFormat = 'is hidden or altered by the format of its cell: choose the format General'
 
 function textOf(text: string | undefined, format: string): TableCell | undefined {
