@@ -14,6 +14,7 @@ import { linkCodeRows } from './link-codes.ts'
 import { pageRoutes } from './pages/home.ts'
 import { paymentLinkRows } from './pages/payment-link.ts'
 import { anonymousContext, type HttpBindings, pathOf, requestIdOf, type RouteRow } from './request.ts'
+import { faultResponse } from './pages/fault.ts'
 import { refusalResponse, restRows } from './rest/handler.ts'
 import type { HttpServer } from './server.ts'
 import { serveSubscriptions } from './subscriptions.ts'
@@ -46,7 +47,7 @@ export function createListener(services: Services, schema: GraphQLSchema, http: 
   app.route('/', callbackRoutes(services))
   app.route('/', pageRoutes(services, schema))
   app.notFound((c) => refusalResponse(services, c.env.incoming, new DomainError('NOT_FOUND')))
-  app.onError((error, c) => refusalResponse(services, c.env.incoming, error))
+  app.onError((error, c) => faultResponse(services, c.env.incoming, error))
   const others = getRequestListener(app.fetch, {
     overrideGlobalObjects: false,
     autoCleanupIncoming: false,

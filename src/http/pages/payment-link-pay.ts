@@ -10,7 +10,7 @@ import { words } from './payment-link-words.ts'
 
 /** The answer of a page: the page itself, or the address of another one. */
 export type PageAnswer =
-  | ({ status: 200 | 403 | 404 | 409 | 410 | 413 | 422 | 429 | 503 } & Drawn)
+  | ({ status: 200 | 403 | 404 | 409 | 410 | 413 | 422 | 429 | 500 | 503 } & Drawn)
   | { goTo: string }
 
 /** The fields of an empty form. */

@@ -138,7 +138,7 @@ export function busyPage({ language, query }: PageReader, link: PublicLink, minu
 /** Draws a page with a short message only. */
 export function plainPage(
   { language }: PageReader,
-  what: 'missing' | 'many' | 'down' | 'large',
+  what: 'missing' | 'many' | 'down' | 'large' | 'fault',
   top: string,
 ): HtmlPart {
   const { title, text } = words[language][what]

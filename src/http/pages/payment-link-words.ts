@@ -53,7 +53,18 @@ const fr = {
     title: 'Cette page n’existe pas',
     text: 'Vérifiez l’adresse, ou demandez à nouveau le lien à votre commerçant.',
   },
-  down: { title: 'Service indisponible', text: 'Le service est interrompu un moment. Réessayez plus tard.' },
+  down: {
+    title: 'Service indisponible',
+    text:
+      'Le service est interrompu un moment. Rechargez cette page plus tard\u{a0}: ' +
+      'rien ne sera débité deux fois.',
+  },
+  fault: {
+    title: 'Une erreur s’est produite',
+    text:
+      'L’erreur vient de notre service. Si un paiement était en cours, son état n’est pas encore connu. ' +
+      'Rechargez cette page dans un instant\u{a0}: rien ne sera débité deux fois.',
+  },
   many: { title: 'Trop de demandes', text: 'Patientez un instant, puis revenez en arrière et réessayez.' },
   large: { title: 'Formulaire illisible', text: 'Revenez à la page du lien et recommencez.' },
   waiting: {
@@ -148,7 +159,18 @@ const en: typeof fr = {
     title: 'This page does not exist',
     text: 'Check the address, or ask your merchant for the link again.',
   },
-  down: { title: 'Service unavailable', text: 'The service is interrupted for a moment. Try again later.' },
+  down: {
+    title: 'Service unavailable',
+    text:
+      'The service is interrupted for a moment. Load this page again later: ' +
+      'nothing will be charged twice.',
+  },
+  fault: {
+    title: 'Something went wrong',
+    text:
+      'The error is on our side. If a payment was under way, its state is not known yet. ' +
+      'Load this page again in a moment: nothing will be charged twice.',
+  },
   many: { title: 'Too many requests', text: 'Wait a moment, then go back and try again.' },
   large: { title: 'The form cannot be read', text: 'Go back to the page of the link and begin again.' },
   waiting: {

@@ -76,7 +76,7 @@ function serving(send: Send): Serve {
     try {
       await send({ ctx, message, reader: readerOf(message), params, top }, response)
     } catch (error) {
-      ctx.log.error({ err: error }, 'a page could not be shown')
+      ctx.log.error({ err: error }, 'a page could not be sent')
       if (response.headersSent) response.destroy()
       else
         response
@@ -147,7 +147,8 @@ async function sendPage({ ctx, message }: Visit, shown: PageAnswer, response: Se
 const addressIsCredential = skip('the slug, the reference or the token in the address is the credential')
 
 /**
- * Runs a page's work. A visitor who comes too often, or while the service is busy, gets a page that says so.
+ * Runs a page's work. A visitor who comes too often, or while the service is busy, gets a page that says so,
+ * and so does a visitor whose page fails: a payment may be under way, and the same form pays once.
  */
 async function answerInTime(visit: Visit, kind: 'view' | 'form', answer: Page): Promise<PageAnswer> {
   const { ctx, reader, top } = visit
@@ -164,7 +165,10 @@ async function answerInTime(visit: Visit, kind: 'view' | 'form', answer: Page): 
     if (busy) ctx.log.warn({ err: error }, 'the database did not answer in time')
     const refusal = busy ?? error
     const shown = refusal instanceof DomainError ? refusalPages[refusal.code] : undefined
-    if (!(refusal instanceof DomainError) || !shown) throw error
+    if (!(refusal instanceof DomainError) || !shown) {
+      ctx.log.error({ err: error }, 'a page could not be shown')
+      return { status: 500, text: plainPage(reader, 'fault', top) }
+    }
     ctx.responseHeaders.set('Retry-After', String(refusal.detail.retryAfterS ?? 1))
     return { status: shown.status, text: plainPage(reader, shown.what, top) }
   }
