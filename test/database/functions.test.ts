@@ -24,6 +24,20 @@ describe('our functions', () => {
     expect(defined.toSorted()).toEqual(rows.map(({ name }) => name).toSorted())
   })
 
+  test('one has several forms only where each takes the row of another table, and gives the same', async () => {
+    const db = await createTestDatabase()
+    onTestFinished(() => db.drop())
+    const { rows } = await db.owner.query<{ name: string; forms: number; results: number; others: number }>(
+      `SELECT proname AS name, count(*)::int AS forms, count(DISTINCT prorettype)::int AS results,
+         count(*) FILTER (WHERE pronargs <> 1 OR NOT EXISTS (
+           SELECT FROM pg_type t JOIN pg_class c ON c.oid = t.typrelid
+           WHERE t.oid = proargtypes[0] AND c.relkind = 'r'))::int AS others
+       FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+       GROUP BY proname HAVING count(*) > 1 ORDER BY proname`,
+    )
+    expect(rows).toEqual([{ name: 'approvable_of', forms: 4, results: 1, others: 0 }])
+  })
+
   test('only the roles that a file names may call its function', async () => {
     const db = await createTestDatabase()
     onTestFinished(() => db.drop())
