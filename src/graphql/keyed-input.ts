@@ -16,11 +16,11 @@ import { findOperation } from './access-plan.ts'
 import type { CheckedOperation } from './checked-operation.ts'
 
 /**
- * Reads an argument, or all arguments of a field, as its verb does. It stands as the extension `readsAs` on
- * the input type or the field.
+ * Reads an argument, or arguments of a field by their names, as the verb does. It stands as the extension
+ * `readsAs` on the input type or the field.
  * @throws DomainError INVALID_INPUT
  */
-export type ReadsAs = (given: unknown) => unknown
+export type ReadsAs = (given: unknown) => Promise<unknown> | unknown
 
 /**
  * Returns all that the effect and the answer of a mutation with an `Idempotency-Key` depend on: the arguments
@@ -29,10 +29,10 @@ export type ReadsAs = (given: unknown) => unknown
  * @param operation one with a single root field
  * @returns the request as it was sent where its arguments do not fit: then it runs without an effect
  */
-export function keyedInput(operation: CheckedOperation): object {
+export async function keyedInput(operation: CheckedOperation): Promise<object> {
   const { document, operationName, variableValues } = operation
   try {
-    const input = inputAsRead(operation)
+    const input = await inputAsRead(operation)
     if (input) return input
   } catch (error) {
     if (!(error instanceof GraphQLError)) throw error
@@ -40,14 +40,19 @@ export function keyedInput(operation: CheckedOperation): object {
   return { document: print(document), operationName, variableValues }
 }
 
-function inputAsRead({ schema, document, operationName, variableValues }: CheckedOperation): object | null {
+async function inputAsRead({
+  schema,
+  document,
+  operationName,
+  variableValues,
+}: CheckedOperation): Promise<object | null> {
   const node = findOperation(document, operationName)
   const { variableValues: values } = getVariableValues(schema, node.variableDefinitions ?? [], {
     ...variableValues,
   })
   if (!values) return null
   const types = new TypeInfo(schema)
-  const given: unknown[] = []
+  const given: Promise<unknown>[] = []
   const variables: Record<string, unknown> = {}
   const selected = visit(
     separateOperations(document)[node.name?.value ?? ''] ?? document,
@@ -65,29 +70,28 @@ function inputAsRead({ schema, document, operationName, variableValues }: Checke
       },
     }),
   )
-  return { given, selected: print(selected), variables }
+  return { given: await Promise.all(given), selected: print(selected), variables }
 }
 
-function asRead(
+async function asRead(
   { args, extensions }: GraphQLField<unknown, unknown>,
   given: Readonly<Record<string, unknown>>,
-) {
+): Promise<unknown> {
   const ofField = extensions['readsAs'] as ReadsAs | undefined
-  if (ofField) return readOr(given, ofField)
-  return Object.fromEntries(
-    args.map(({ name, type }) => {
-      const plain = getNullableType(type)
-      // REST, too, compares the texts of a list of recipients: reading thousands of them twice takes long.
-      const ofType = isInputObjectType(plain) && (plain.extensions['readsAs'] as ReadsAs | undefined)
-      return [name, ofType && given[name] != null ? readOr(given[name], ofType) : given[name]]
-    }),
-  )
+  // An argument that the reader leaves out counts as it was given.
+  if (ofField) return Object.assign({}, given, await readOr(given, ofField))
+  const read = args.map(async ({ name, type }) => {
+    const plain = getNullableType(type)
+    const ofType = isInputObjectType(plain) ? (plain.extensions['readsAs'] as ReadsAs | undefined) : undefined
+    return [name, ofType && given[name] != null ? await readOr(given[name], ofType) : given[name]] as const
+  })
+  return Object.fromEntries(await Promise.all(read))
 }
 
 /** Returns a value as it is read; as it was given, where its verb refuses it. */
-function readOr(given: unknown, read: ReadsAs): unknown {
+async function readOr(given: unknown, read: ReadsAs): Promise<unknown> {
   try {
-    return read(given)
+    return await read(given)
   } catch (error) {
     if (error instanceof DomainError || error instanceof GraphQLError) return given
     throw error

@@ -109,7 +109,7 @@ function carryOperations(operations: Operations): Plugin<GraphqlExchange, Graphq
     const write = {
       key,
       operation: rootFields[0] as string,
-      input: keyedInput(operation),
+      input: await keyedInput(operation),
       showsSecret,
     }
     const { body } = await answerOnce(ctx, write, async (once) => {

@@ -5,6 +5,7 @@ import { inputOf } from '../../graphql/input.ts'
 import { Currency, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { readSmallId } from '../../shared/ids.ts'
+import { readInput } from '../../shared/input.ts'
 import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency, grouped } from '../../shared/money.ts'
@@ -19,7 +20,7 @@ import { processBatch, dryRunProcess } from './process.ts'
 import { countsOf } from './recipient-pages.ts'
 import { retryFailed } from './retry.ts'
 import { batchStates } from './states.ts'
-import { recipientInput } from './recipients.ts'
+import { readRows, recipientInput } from './recipients.ts'
 
 export const BatchStatus = stateEnum('BatchStatus', batchStates, 'The status of a batch.', {
   cancelled:
@@ -250,6 +251,11 @@ builder.mutationFields((t) => ({
       }),
       dryRun: t.arg.boolean({ description: dryRunWords }),
     },
+    extensions: {
+      readsAs: async ({ input }: { input: Parameters<typeof createBatch>[1] }) => ({
+        input: { ...readInput(createBatchInput, input), recipients: await readRows(input.recipients) },
+      }),
+    },
     resolve: (_root, { input, dryRun }, ctx) => (dryRun ? dryRunCreate(ctx, input) : createBatch(ctx, input)),
   }),
   addRecipients: t.field({
@@ -266,6 +272,12 @@ builder.mutationFields((t) => ({
         description:
           'The recipients to add. A batch holds at most ' +
           `${grouped(limits.batchRecipientsMax)} in all, with those that it has already.`,
+      }),
+    },
+    extensions: {
+      readsAs: async ({ id, recipients }: { id: string; recipients: unknown }) => ({
+        id: batchId(id),
+        recipients: await readRows(recipients),
       }),
     },
     resolve: (_root, { id, recipients }, ctx) => addRecipients(ctx, batchId(id), recipients),

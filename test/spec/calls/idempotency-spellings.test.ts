@@ -201,4 +201,35 @@ describe('a mutation', () => {
       expect(await send('/graphql', key, other)).toEqual({ ...first, isReplayed: true })
     expect((await send('/graphql', key, refund(id, reference, 1_001))).text).toContain('KEY_REUSED')
   })
+  test('that makes or fills a batch is compared by the meaning of its recipients', async () => {
+    const row = (account: string, amount = 1_000) => ({
+      name: 'Awa',
+      account,
+      amount,
+      paymentMethod: 'OperatorA',
+    })
+    const create = (recipient: object, dryRun = false) =>
+      asked(
+        `mutation ($input: CreateBatchInput!, $dryRun: Boolean) {
+          createBatch(input: $input, dryRun: $dryRun) { ... on BatchPayload { batch { databaseId } } } }`,
+        JSON.stringify({ input: { title: 'Paie', recipients: [recipient] }, dryRun }),
+      )
+    const [first, told] = await twice('/graphql', create(row(phone)), create(row(spaced)))
+    expect(told).toBe('the first answer')
+    for (const other of [create(row(phone, 1_001)), create(row(customer('11'))), create(row(phone), true)])
+      expect((await twice('/graphql', create(row(phone)), other))[1]).toBe('another request')
+
+    const { databaseId } = JSON.parse(first.text).data.createBatch.batch
+    const fill = (id: unknown, recipient: object) =>
+      asked(
+        `mutation ($id: ID!, $recipients: [RecipientInput!]!) {
+          addRecipients(id: $id, recipients: $recipients) { ... on BatchPayload { batch { databaseId } } } }`,
+        JSON.stringify({ id, recipients: [recipient] }),
+      )
+    const global = Buffer.from(`Batch:${databaseId}`).toString('base64')
+    const added = await twice('/graphql', fill(databaseId, row(phone)), fill(global, row(spaced)))
+    expect(added[1]).toBe('the first answer')
+    const other = await twice('/graphql', fill(databaseId, row(phone)), fill(databaseId, row(phone, 1_001)))
+    expect(other[1]).toBe('another request')
+  })
 })
