@@ -17,10 +17,10 @@ import type { CheckedOperation } from './checked-operation.ts'
 
 /**
  * Reads an argument, or arguments of a field by their names, as the verb does. It stands as the extension
- * `readsAs` on the input type or the field.
+ * `readsAs` on the input type or the field, and may be asynchronous.
  * @throws DomainError INVALID_INPUT
  */
-export type ReadsAs = (given: unknown) => Promise<unknown> | unknown
+export type ReadsAs = (given: unknown) => unknown
 
 /**
  * Returns all that the effect and the answer of a mutation with an `Idempotency-Key` depend on: the arguments

@@ -54,8 +54,8 @@ const get = (asked: Record<string, unknown>, accept = usual) => {
 async function openSocket() {
   const socket = new WebSocket(`${service.url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws')
   const messages: unknown[] = []
-  socket.on('message', (data) => messages.push(JSON.parse(String(data))))
-  const closed = once(socket, 'close').then(([code, reason]) => [code, String(reason)])
+  socket.on('message', (data: Buffer) => messages.push(JSON.parse(data.toString())))
+  const closed = once(socket, 'close').then(([code, reason]) => [code, (reason as Buffer).toString()])
   /** Returns the next message; the code and the reason where the socket closes before it. */
   const receive = () =>
     eventually(async () => {
@@ -97,11 +97,11 @@ describe('a hash without a text', () => {
     'by WebSocket, %j: the client is told to send the text, and the other subscription goes on',
     async (payload) => {
       const { socket, receive } = await openSocket()
-      const send = (message: object) => socket.send(JSON.stringify({ type: 'subscribe', ...message }))
-      send({ id: 'other', payload: { query: subscription } })
-      send({ id: '1', payload })
+      const subscribe = (message: object) => socket.send(JSON.stringify({ type: 'subscribe', ...message }))
+      subscribe({ id: 'other', payload: { query: subscription } })
+      subscribe({ id: '1', payload })
       expect(await receive()).toMatchObject({ id: '1', type: 'error', payload: [notSupported] })
-      send({ id: '2', payload: { query } })
+      subscribe({ id: '2', payload: { query } })
       expect(await receive()).toMatchObject({ id: '2', type: 'next', payload: balance.body })
       expect(await receive()).toMatchObject({ id: '2', type: 'complete' })
       socket.terminate()

@@ -47,7 +47,9 @@ const collection = {
 }
 type Fields = Readonly<Record<string, string>>
 const objectOf = (fields: Fields) =>
-  `{${Object.entries(fields).map(([name, value]) => `${JSON.stringify(name)}: ${value}`)}}`
+  `{${Object.entries(fields)
+    .map(([name, value]) => `${JSON.stringify(name)}: ${value}`)
+    .join()}}`
 
 const answerOf = '{ ... on PaymentInitiation { status reference } ... on Refusal { code message } }'
 const mutation = `mutation Collect($input: CollectPaymentInput!) { collectPayment(input: $input) ${answerOf} }`
@@ -188,18 +190,18 @@ describe('a mutation', () => {
     const { transaction_id: id } = await fixture.paid(shop, { customer_phone: customer('00') })
     await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('success'))
     const global = Buffer.from(`Transaction:${id as number}`).toString('base64')
-    const refund = (of: unknown, reference: string, amount = 1_000) =>
+    const refund = (of: string, reference: string, amount = 1_000) =>
       asked(
         `mutation { refundTransaction(id: "${of}", amount: ${amount}, reference: "${reference}") ${answerOf} }`,
       )
     const reference = `caf\u00e9 ${randomUUID()}`
-    const one = refund(id, reference)
+    const one = refund(String(id), reference)
     const key = randomUUID()
     const first = await send('/graphql', key, one)
     expect(first.text).toContain('SUCCESS')
-    for (const other of [refund(global, reference), refund(id, reference.normalize('NFD'))])
+    for (const other of [refund(global, reference), refund(String(id), reference.normalize('NFD'))])
       expect(await send('/graphql', key, other)).toEqual({ ...first, isReplayed: true })
-    expect((await send('/graphql', key, refund(id, reference, 1_001))).text).toContain('KEY_REUSED')
+    expect((await send('/graphql', key, refund(String(id), reference, 1_001))).text).toContain('KEY_REUSED')
   })
   test('that makes or fills a batch is compared by the meaning of its recipients', async () => {
     const row = (account: string, amount = 1_000) => ({
