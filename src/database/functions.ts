@@ -29,9 +29,9 @@ const callers = ['payments_service', 'payments_merchant']
 const grantLine = /^-- Granted to (.+?)\.?$/m
 
 /**
- * Reads each `*.sql` file under `src`: each holds one function, named like its file. A function that reads the
- * rows of several tables alike has one form for each table, all in the file: they have one name, which says
- * who may call it, and they change together.
+ * Reads each `*.sql` file under `src`: each holds one function, named like its file. A function that reads
+ * the rows of several tables alike has one form for each table, all in one file, because they change
+ * together.
  */
 export function readFunctions(folder: string = join(import.meta.dirname, '..')): FunctionFiles {
   const hash = createHash('sha256')

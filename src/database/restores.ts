@@ -143,8 +143,8 @@ class Watch implements Restores {
   async look(): Promise<void> {
     const pool = this.#pool
     if (!pool) return this.#share(() => this.#withClient(see))
-    // The session is taken first: a new one waits in `checkSession` for a shared look, which must not wait for
-    // it in turn.
+    // The session is taken first: a new one waits in `checkSession` for a shared look, which must not wait
+    // for it in turn.
     const client = await pool.connect()
     let isBroken = true
     try {

@@ -24,7 +24,7 @@ describe('our functions', () => {
     expect(defined.toSorted()).toEqual(rows.map(({ name }) => name).toSorted())
   })
 
-  test('one has several forms only where each takes the row of another table, and gives the same', async () => {
+  test('one has several forms only for the rows of several tables, and all give the same', async () => {
     const db = await createTestDatabase()
     onTestFinished(() => db.drop())
     const { rows } = await db.owner.query<{ name: string; forms: number; results: number; others: number }>(

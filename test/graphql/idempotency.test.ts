@@ -17,7 +17,7 @@ const named = mutations.filter(({ args }) =>
   JSON.stringify(args.map(({ name, type }) => filled(name, type))).includes('"r"'),
 )
 
-test('every mutation that takes a reference anywhere may be repeated with it, and refuses a second one', () => {
+test('each mutation that takes a reference may be repeated with it, and refuses a second one', () => {
   expect(named.map(({ name }) => name).toSorted()).toEqual([
     'collectPayment',
     'createPayout',

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 import { customer } from '../kit/fixture.ts'
 
-// A person whose page fails reads so in French or English, and what became of the payment; a program gets JSON.
+// A person whose page fails reads so in French or English, and what became of the payment; a program gets
+// JSON.
 
 let service: TestApp
 let shop: TestMerchant

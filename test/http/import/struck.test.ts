@@ -165,7 +165,8 @@ describe('a conditional format that may hide, alter or strike out a content refu
   test.each(['dataBar', 'iconSet'])('a %s in place of the number', async (what) => {
     const ruled = (value: string) =>
       sheetWith(
-        `<conditionalFormatting sqref="C2"><cfRule><${what} showValue="${value}"/></cfRule></conditionalFormatting>`,
+        `<conditionalFormatting sqref="C2"><cfRule><${what} showValue="${value}"/></cfRule>
+        </conditionalFormatting>`,
       )
     await expect(readAll({ sheet: ruled('0') })).rejects.toThrow(message)
     expect(await readAll({ sheet: ruled('1') })).toEqual([awa])

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { createServer, type IncomingHttpHeaders } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { parse } from 'csv-parse/sync'
 import { getNamedType } from 'graphql'
@@ -7,6 +7,7 @@ import { createClient } from 'graphql-ws'
 import { expect } from 'vitest'
 import { WebSocket } from 'ws'
 import { typedText } from '../../../src/http/csv.ts'
+import type { Arrived } from '../webhooks/receivers.ts'
 import { selectionOf } from '../whole-selections.ts'
 import { rootFields, snakeCase } from './input-fields.ts'
 import type { Written } from './writer.ts'
@@ -38,14 +39,11 @@ export function tableDifferences(
   })
 }
 
-export interface Arrived {
-  headers: IncomingHttpHeaders
-  body: Buffer
-}
+type Delivered = Pick<Arrived, 'headers' | 'body'>
 
 /** Starts a receiver of webhooks that takes everything. */
 export async function openReceiver() {
-  const arrived: Arrived[] = []
+  const arrived: Delivered[] = []
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -63,7 +61,7 @@ export async function openReceiver() {
 }
 
 /** Reads the event of a delivery, whose signature must be right over its bytes. */
-export function readDelivery({ headers, body }: Arrived, secret: string) {
+export function readDelivery({ headers, body }: Delivered, secret: string) {
   const signature = createHmac('sha256', secret).update(body).digest('hex')
   expect(headers['x-service-signature']).toBe(signature)
   return JSON.parse(body.toString()) as { id: string; event: string; data: Record<string, unknown> }

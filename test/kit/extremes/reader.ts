@@ -85,7 +85,7 @@ export function differences(rows: Rows, written: readonly Written[], isEach: boo
     const seen = valuesOf(row, new Set([field, snakeCase(field)]))
     // REST leaves out what is null, and some facts that only GraphQL has.
     if (seen.length === 0) return isEach ? [`${sent}: no ${field}`] : []
-    // Of an empty text some rows keep nothing.
+    // Some rows keep null for an empty text.
     return seen.includes(shown) || (shown === '' && seen.includes(null))
       ? []
       : [`${sent}: shown ${JSON.stringify(seen)}, not ${JSON.stringify(shown)}`]

@@ -11,8 +11,8 @@ export interface Naming {
 }
 
 /**
- * Judges the answer to a request with an extreme value: `taken`, `refused` where a refusal below 500 names the
- * field, or else the whole answer after the value that was sent.
+ * Judges the answer to a request with an extreme value: `taken`, `refused` where a refusal below 500 names
+ * the field, or else the whole answer after the value that was sent.
  */
 export function verdict(
   { status, body }: Pick<RestAnswer, 'status' | 'body'>,

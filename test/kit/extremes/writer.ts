@@ -23,7 +23,7 @@ export interface Written {
   id: string
   /** The name of the field in GraphQL. */
   field: string
-  /** What the row shows. */
+  /** The value as the row shows it. */
   shown: string | number | null
   /** The call, the door and the value, for messages. */
   sent: string

@@ -52,7 +52,8 @@ const objectOf = (fields: Fields) =>
     .join()}}`
 
 const answerOf = '{ ... on PaymentInitiation { status reference } ... on Refusal { code message } }'
-const mutation = `mutation Collect($input: CollectPaymentInput!) { collectPayment(input: $input) ${answerOf} }`
+const mutation = `mutation Collect($input: CollectPaymentInput!) {
+  collectPayment(input: $input) ${answerOf} }`
 const asked = (query: string, variables = '{}') =>
   `{"query": ${JSON.stringify(query)}, "variables": ${variables}}`
 
@@ -192,7 +193,8 @@ describe('a mutation', () => {
     const global = Buffer.from(`Transaction:${id as number}`).toString('base64')
     const refund = (of: string, reference: string, amount = 1_000) =>
       asked(
-        `mutation { refundTransaction(id: "${of}", amount: ${amount}, reference: "${reference}") ${answerOf} }`,
+        `mutation { refundTransaction(id: "${of}", amount: ${amount}, reference: "${reference}")
+        ${answerOf} }`,
       )
     const reference = `caf\u00e9 ${randomUUID()}`
     const one = refund(String(id), reference)

@@ -36,7 +36,7 @@ beforeAll(async () => {
 
 /** The arguments that a query requires beside the one that is tried. */
 const required: Record<string, unknown> = { from: '2026-01-01', id: '1', reference: 'x', ids: ['1'] }
-/** What refuses a value without its name: no row has the id, or two ways to name a row came together. */
+/** The codes of refusals that need not name the value: no row has the id. */
 const codes = ['NOT_FOUND']
 const valuesOf = ({ scalar }: InputField): readonly string[] =>
   scalar === 'String' ? extremeTexts : scalar === 'ID' ? extremeIds : extremeNumbers

@@ -60,7 +60,7 @@ const waiting = /^(approve|reject)|Webhook$|replayEvents/
 /** The fields that are not shown: what proves a caller, and ids of other rows. */
 const unseen =
   /^(password|current|code|token|digest|apiKey|apiSecret|scopes|keepKeys|ids|from|to|merchantId)$/
-/** What may refuse a value of such a field without its name. */
+/** The codes of refusals that need not name the field, by its scalar. */
 const codesOf: Record<string, readonly string[]> = {
   ID: ['NOT_FOUND', 'STATE_CONFLICT', 'FORBIDDEN', 'NOT_REFUNDABLE'],
   Amount: ['REFUND_TOO_LARGE', 'LIMIT_EXCEEDED', 'INSUFFICIENT_BALANCE'],
@@ -96,13 +96,13 @@ afterAll(() => {
   for (const close of onClose) close()
 })
 
-/** What was taken by a door in the shop that pays at once, and in the one that waits for approvals. */
+/** The values that a door took, in the shop that pays at once and in the one that waits for approvals. */
 const written: Record<Door, { open: Written[]; strict: Written[] }> = {
   graphql: { open: [], strict: [] },
   rest: { open: [], strict: [] },
 }
 const fields = inputFields('mutation')
-/** What a read at once after the write showed otherwise than it was written. */
+/** The values that a read at once after the write showed otherwise than they were written. */
 const misread: string[] = []
 /** The types whose rows the API shows. */
 const shownTypes = new Set(['Settings', ...lists.map(({ row }) => row.name)])

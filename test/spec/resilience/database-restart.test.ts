@@ -211,7 +211,8 @@ describe('a session that ends while its statement runs', () => {
     await eventually(async () => expect(await fixture.statusOf(shop, id)).toBe('success'))
     const isRefund = mutation === 'refundTransaction'
     const ask = (reference: string) => async () => {
-      const args = `amount: 1000, ${argsOf(id as number)}${isRefund ? '' : ', paymentMethod: OperatorA'}${reference}`
+      const operator = isRefund ? '' : ', paymentMethod: OperatorA'
+      const args = `amount: 1000, ${argsOf(id as number)}${operator}${reference}`
       const query = `mutation { ${mutation}(${isRefund ? args : `input: { ${args} }`}) { __typename } }`
       const { text } = await knock('/graphql', { method: 'POST', body: { query } })
       const { errors } = JSON.parse(text) as { errors?: { extensions: { code: string } }[] }
