@@ -25,10 +25,7 @@ export const createApiKeyInput = z.object({
     .array(oneOf(scopes), 'must be a list of scopes')
     .min(1, 'must name a scope')
     .transform((names) => [...new Set(names)]),
-  expiresAt: time
-    .refine((at) => at.getTime() > Date.now(), 'must be in the future')
-    .refine((at) => at.getTime() <= Date.now() + apiKeyLifetimeMaxMs, 'must be at most ten years ahead')
-    .nullish(),
+  expiresAt: time.nullish(),
   limits: keyLimitsInput.nullish(),
 })
 type CreateApiKeyInput = z.input<typeof createApiKeyInput>
@@ -64,11 +61,25 @@ export async function createMerchantKey(ctx: Context, raw: CreateApiKeyInput): P
       operationId: ctx.idempotentOperation?.id ?? null,
     })
     if (!made.isNew) return made
+    checkLifetime(input.expiresAt)
     await checkCount(tx, merchantId)
     await emitCreated(tx, ctx, made, input.scopes)
     await recordMade(tx, recordingOf(ctx, 'createApiKey'), ['api_key', made.apiKeyId])
     return made
   })
+}
+
+/**
+ * Refuses an expiry that is past or too far ahead. The schema of the input knows no clock: a request under an
+ * `Idempotency-Key` means the same at its repetition, after the key expired.
+ * @throws DomainError INVALID_INPUT
+ */
+function checkLifetime(expiresAt: Date | null | undefined): void {
+  if (!expiresAt) return
+  const ahead = expiresAt.getTime() - Date.now()
+  const refuse = (message: string) => invalidInput([{ field: 'expiresAt', message }])
+  if (ahead <= 0) throw refuse('must be in the future')
+  if (ahead > apiKeyLifetimeMaxMs) throw refuse('must be at most ten years ahead')
 }
 
 /**
