@@ -5,7 +5,7 @@ import { importBounds } from './bounds.ts'
 import { fileProblem, type TableCell, type TableRow, type Unusable } from './row.ts'
 import { type WorkbookParts, textListener, tooMany } from './xlsx-book.ts'
 import { showsDate, showsText, showsWholeNumber } from './xlsx-formats.ts'
-import { conditionalListener } from './xlsx-styles.ts'
+import { type ConditionalEffect, conditionalListener } from './xlsx-styles.ts'
 import type { Listener } from './xml.ts'
 
 interface Row {
@@ -46,7 +46,10 @@ export function sheetListener(rows: TableRow[], book: WorkbookParts): Listener {
       } else if (name === 'f') cell.isFormula = true
       if (name === 'mergeCell') merged.check(attributes['ref'] ?? '')
     },
-    text: heard.listener.text,
+    text(part) {
+      if (isInRows) heard.listener.text(part)
+      else rules.text(part)
+    },
     close(name) {
       heard.listener.close(name)
       if (name === 'sheetData') isInRows = false
@@ -77,27 +80,53 @@ function isStruckOut({ type, style, text }: RawCell, { struckTexts, styles }: Wo
 }
 
 /**
- * Makes a listener to the conditional formats of a sheet. Whether a condition holds depends on formulas.
+ * Makes a listener to the conditional formats of a sheet. No condition is computed, because formulas decide
+ * whether it holds; but a format that hides only zeros, as sheets prepared in advance have it, hides no line
+ * that could be paid.
  * @throws DomainError INVALID_INPUT where a format may hide or strike out a content
  */
-function rulesListener({
-  styles: { conditional },
-}: WorkbookParts): Required<Pick<Listener, 'open' | 'close'>> {
-  const refuse = (hides: boolean) => {
-    if (hides)
-      throw fileProblem('has a conditional format that may hide, alter or strike out a content: remove it')
+function rulesListener({ styles: { conditional } }: WorkbookParts): Required<Listener> {
+  let place = ''
+  let effect: ConditionalEffect = null
+  let isEquality = false
+  let formula: string | null = null
+  let compared = ''
+  const refuse = () => {
+    const what = `has a conditional format${place} that may hide, alter or strike out a content`
+    throw fileProblem(`${what}: remove it`)
   }
-  const inline = conditionalListener(refuse)
+  const inline = conditionalListener((given) => (effect = given))
   return {
     open(name, attributes) {
       inline.open(name, attributes)
-      const { dxfId, showValue } = attributes
-      if (name === 'cfRule' && dxfId !== undefined) refuse(conditional[Number(dxfId)] === true)
-      if (name === 'dataBar' || name === 'iconSet') refuse(showValue === '0' || showValue === 'false')
+      const { sqref, dxfId, showValue, type, operator } = attributes
+      if (name === 'conditionalFormatting') place = sqref ? ` in ${sqref.slice(0, placeLengthMax)}` : ''
+      if (name === 'cfRule') {
+        effect = dxfId === undefined ? null : (conditional[Number(dxfId)] ?? null)
+        isEquality = type === 'cellIs' && operator === 'equal'
+        compared = ''
+      }
+      if (name === 'formula' || name === 'f') formula = ''
+      if (['dataBar', 'iconSet'].includes(name) && ['0', 'false'].includes(showValue ?? '')) refuse()
     },
-    close: inline.close,
+    text(part) {
+      if (formula !== null && formula.length < placeLengthMax) formula += part
+    },
+    close(name) {
+      inline.close(name)
+      if (name === 'formula' || name === 'f') {
+        compared += formula ?? ''
+        formula = null
+      }
+      if (name !== 'cfRule') return
+      const isOfZero = isEquality && compared.trim() === '0'
+      if (effect === 'strikes' || (effect === 'hides' && !isOfZero)) refuse()
+    },
   }
 }
+
+/** The most characters of the place of a conditional format in a message. */
+const placeLengthMax = 40
 
 function hiddenCell(value: TableCell): Unusable {
   const unusable = 'is in a hidden column: show the column, or delete it'

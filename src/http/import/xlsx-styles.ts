@@ -18,9 +18,12 @@ export interface CellStyle {
 
 export interface Styles {
   cells: readonly CellStyle[]
-  /** Whether a conditional format may hide, alter or strike out the content of a cell, by its number. */
-  conditional: readonly boolean[]
+  /** The effects of the conditional formats on the content of a cell, by their numbers. */
+  conditional: readonly ConditionalEffect[]
 }
+
+/** Whether a conditional format strikes a content out, or hides or alters it; null where it does neither. */
+export type ConditionalEffect = 'strikes' | 'hides' | null
 
 interface Font {
   isStruck: boolean
@@ -97,10 +100,10 @@ function lookListener() {
 
 /**
  * Makes a listener to conditional formats, in the table of styles or, in newer workbooks, in the sheet.
- * @param take gets each format: whether it may hide, alter or strike out a content
+ * @param take gets the effect of each format
  */
 export function conditionalListener(
-  take: (hides: boolean) => void,
+  take: (effect: ConditionalEffect) => void,
 ): Required<Pick<Listener, 'open' | 'close'>> {
   const look = lookListener()
   let isInside = false
@@ -127,7 +130,8 @@ export function conditionalListener(
       isInside = false
       const { isStruck, colour } = look.font()
       const background = isFilled ? look.conditionalFill() : white
-      take(isStruck || altersNumber || (isColoured && colour !== null && colour === background))
+      const isHidden = altersNumber || (isColoured && colour !== null && colour === background)
+      take(isStruck ? 'strikes' : isHidden ? 'hides' : null)
     },
   }
 }
@@ -138,9 +142,9 @@ export function stylesListener(): { listener: Listener; styles: () => Styles } {
   const fonts: Font[] = []
   const fills: (string | null)[] = []
   const cells: CellStyle[] = []
-  const conditional: boolean[] = []
+  const conditional: ConditionalEffect[] = []
   const look = lookListener()
-  const conditions = conditionalListener((hides) => conditional.push(hides))
+  const conditions = conditionalListener((effect) => conditional.push(effect))
   let table = ''
   return {
     listener: {

@@ -127,7 +127,7 @@ describe('a content in the colour of its background is not paid', () => {
 })
 
 describe('a conditional format that may hide, alter or strike out a content refuses the file', () => {
-  const message = 'file has a conditional format that may hide, alter or strike out a content: remove it.'
+  const why = 'that may hide, alter or strike out a content: remove it.'
   const sheetWith = (after: string) =>
     `<worksheet><sheetData>${titles}${line(2, five)}</sheetData>${after}</worksheet>`
   const rule =
@@ -158,7 +158,8 @@ describe('a conditional format that may hide, alter or strike out a content refu
     for (const book of books(format)) {
       const refused = await readRecipients(workbook(book)).catch((error: unknown) => error)
       expect(refused).toBeInstanceOf(DomainError)
-      expect((refused as DomainError).message).toBe(message)
+      const place = book.styles === undefined ? '' : ' in A1'
+      expect((refused as DomainError).message).toBe(`file has a conditional format${place} ${why}`)
     }
   })
 
@@ -166,14 +167,53 @@ describe('a conditional format that may hide, alter or strike out a content refu
     const ruled = (value: string) =>
       sheetWith(
         `<conditionalFormatting sqref="C2"><cfRule><${what} showValue="${value}"/></cfRule>
+<<<<<<< HEAD
         </conditionalFormatting>`,
+=======
+         </conditionalFormatting>`,
+>>>>>>> 1accda49 (http: a conditional format that hides zeros does not refuse a workbook)
       )
-    await expect(readAll({ sheet: ruled('0') })).rejects.toThrow(message)
+    await expect(readAll({ sheet: ruled('0') })).rejects.toThrow(`in C2 ${why}`)
     expect(await readAll({ sheet: ruled('1') })).toEqual([awa])
   })
 
   test.each(shown)('%s does not', async (format) => {
     for (const book of books(format)) expect(await readAll(book)).toEqual([awa])
+  })
+
+  describe('of a comparison', () => {
+    const comparing = (more: string, formula: string, format: string): Workbook[] => [
+      {
+        styles: stylesOf('', '', dxfs(format)),
+        sheet: sheetWith(
+          `<conditionalFormatting sqref="C2:C99"><cfRule type="cellIs" dxfId="1" ${more}>
+           <formula>${formula}</formula></cfRule></conditionalFormatting>`,
+        ),
+      },
+      {
+        sheet: sheetWith(
+          inline(format)
+            .replace('<x14:cfRule', `<x14:cfRule type="cellIs" ${more}`)
+            .replace('<x14:dxf>', `<xm:f>${formula}</xm:f><x14:dxf>`)
+            .replace('xmlns:x14="x"', 'xmlns:x14="x" xmlns:xm="y"'),
+        ),
+      },
+    ]
+    const white = '<font><color theme="0"/></font>'
+
+    test('one that hides zeros hides no line that could be paid', async () => {
+      for (const book of comparing('operator="equal"', '0', white)) expect(await readAll(book)).toEqual([awa])
+    })
+
+    test.each([
+      ['another number', 'operator="equal"', '5000', white],
+      ['a formula', 'operator="equal"', '0+C2', white],
+      ['another comparison', 'operator="greaterThan"', '0', white],
+      ['no comparison', '', '0', white],
+      ['a zero that strikes out', 'operator="equal"', '0', '<font><strike/></font>'],
+    ])('%s refuses the file', async (_what, more, formula, format) => {
+      for (const book of comparing(more, formula, format)) await expect(readAll(book)).rejects.toThrow(why)
+    })
   })
 
   test('nor does a hiding format that no condition names', async () => {
