@@ -9,7 +9,7 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { limits } from '../shared/limits.ts'
 import { boundConnections, type ConnectionBounds } from './connections.ts'
 import { answerMalformed } from './malformed.ts'
-import { answeredLast, passOver } from './pass-over.ts'
+import { answeredLast, EarlyLastResponse, passOver } from './pass-over.ts'
 
 const headerMaxBytes = 16 * 1_024
 
@@ -55,6 +55,7 @@ export async function listenHttp(
 
   const server: Server = createServer(
     {
+      ServerResponse: EarlyLastResponse,
       requireHostHeader: false,
       maxHeaderSize: headerMaxBytes,
       headersTimeout: limits.headersTimeoutMs,
@@ -74,8 +75,12 @@ export async function listenHttp(
       message.headers.host = 'localhost'
       message.url = originForm(message)
       if (draining) response.setHeader('Connection', 'close')
-      if (handle) handle(message, response)
-      else void listener.then((ready) => ready(message, response)).catch(() => response.destroy())
+      // The parser reads the bytes that came with the head only after this call. A refusal that needs no
+      // body, like 401, must not count as early when the whole body came with the head.
+      setImmediate(() => {
+        if (handle) handle(message, response)
+        else void listener.then((ready) => ready(message, response)).catch(() => response.destroy())
+      })
     },
   )
   // This also closes the connection of a client that stops reading its answer.
