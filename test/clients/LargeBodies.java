@@ -22,6 +22,9 @@ class LargeBodies {
 
     static final String TOKEN = "Bearer " + System.getenv("TOKEN");
 
+    /** One client, as merchants have it: a connection that is kept carries the next request. */
+    static final HttpClient client = HttpClient.newHttpClient();
+
     static Sender withHttpClient(String... more) {
         return (address, body) -> {
             var request = HttpRequest.newBuilder(address)
@@ -29,8 +32,6 @@ class LargeBodies {
                 .header("Authorization", TOKEN)
                 .POST(HttpRequest.BodyPublishers.ofByteArray(body));
             if (more.length > 0) request.headers(more);
-            // A client of its own: the client may reuse a connection on which it did not finish a body.
-            var client = HttpClient.newHttpClient();
             var answer = client.send(request.build(), HttpResponse.BodyHandlers.ofString());
             return answer.statusCode() + "," + answer.body();
         };
