@@ -167,11 +167,7 @@ describe('a conditional format that may hide, alter or strike out a content refu
     const ruled = (value: string) =>
       sheetWith(
         `<conditionalFormatting sqref="C2"><cfRule><${what} showValue="${value}"/></cfRule>
-<<<<<<< HEAD
         </conditionalFormatting>`,
-=======
-         </conditionalFormatting>`,
->>>>>>> 1accda49 (http: a conditional format that hides zeros does not refuse a workbook)
       )
     await expect(readAll({ sheet: ruled('0') })).rejects.toThrow(`in C2 ${why}`)
     expect(await readAll({ sheet: ruled('1') })).toEqual([awa])
