@@ -33,7 +33,8 @@ export const answeredLast = new WeakSet<Duplex>()
 /**
  * A response that says `Connection: close` where it begins before its whole request has arrived. Java's
  * client sends no more of a body once it has the answer, and would send its next request on the same
- * connection: the service would read that request, perhaps a payment, as the rest of the body (RFC 9112, 9.3).
+ * connection: the service would read that request, perhaps a payment, as the rest of the body (RFC 9112,
+ * 9.3).
  */
 export class EarlyLastResponse extends ServerResponse {
   override writeHead(status: number, ...more: unknown[]): this {
