@@ -132,7 +132,7 @@ describe('a mutation', () => {
     [
       'a fragment for the mutation, and another operation beside it',
       asked(
-        `${mutation.replace(/\{ (collect.*) \}$/, '{ ...Of }')} query Other { balance { available } }
+        `${mutation.replace(/\{\s+(collect.*) \}$/, '{ ...Of }')} query Other { balance { available } }
          fragment Of on Mutation { collectPayment(input: $input) ${answerOf} }`,
         variables,
       ).replace('{"query"', '{"operationName": "Collect", "query"'),
