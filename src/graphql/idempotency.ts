@@ -49,8 +49,8 @@ SchemaBuilder.registerPlugin('idempotency', IdempotencyPlugin)
 
 /**
  * Whether a reference among the arguments, or in one of them, names the payment, so that a repetition finds
- * the payment. Without a reference or key, a caller
- * must not be told to repeat a change of which the outcome is unknown.
+ * the payment. Without a reference or key, a caller must not be told to repeat a change of which the outcome
+ * is unknown.
  */
 export function hasReference(args: object): boolean {
   return [args, ...Object.values(args)].some(

@@ -39,11 +39,17 @@ afterEach(async () => {
 function commandsOf(block: string, exports: string): string {
   if (block.startsWith('npm ci\nnpm start')) return ''
   if (block.includes('mk_...')) return exports
-  return block.replaceAll(
-    /^npm run webhooks:listen.*$/gm,
-    'timeout -s INT 15 npm run webhooks:listen -- --port 0',
-  )
+  return block.replaceAll(/^npm run webhooks:listen.*$/gm, listening)
 }
+
+/** The listener, which a reader ends by Ctrl-C once it has shown a delivery. */
+const listening = `
+timeout -s INT 300 npm run webhooks:listen -- --port 0 > "$TMPDIR/heard" 2>&1 &
+listener=$!
+until grep -q '✓.*payment_received' "$TMPDIR/heard" || ! kill -0 $listener; do sleep 0.2; done
+kill -INT $listener
+wait $listener
+cat "$TMPDIR/heard"`
 
 /** The answers in an output that are refusals. */
 function refusalsIn(output: string): string[] {
