@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openPool } from '../../src/database/client.ts'
-import { runProgram, wholeNumber } from '../kit/command-line.ts'
+import { exitWritten, runProgram, wholeNumber } from '../kit/command-line.ts'
 import { randomFrom } from '../kit/random.ts'
 import { crashBulk } from './bulk.ts'
 import { startOperators } from './operator.ts'
@@ -67,4 +67,4 @@ async function runBulk(): Promise<number> {
 }
 
 await runProgram(runBulk)
-process.exit()
+await exitWritten()

@@ -4,7 +4,7 @@ import { constants } from 'node:os'
 import { findMutant, processesOf } from './find-mutant.ts'
 import { crashOnce, type CrashRun } from './crash-run.ts'
 import { lastWarnings } from './under-test.ts'
-import { runProgram, UsageError, wholeNumber } from '../kit/command-line.ts'
+import { exitWritten, runProgram, UsageError, wholeNumber } from '../kit/command-line.ts'
 import type { Mutant } from '../mutants/mutant.ts'
 import { chooseMutants, mutants } from '../mutants/mutants.ts'
 
@@ -169,4 +169,4 @@ async function runCrashes(numbers: Numbers): Promise<number> {
 
 // Exit even where a broken run left a handle open.
 await runProgram(runCrash)
-process.exit()
+await exitWritten()

@@ -14,7 +14,7 @@ const slowestShown = 40
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 
 async function judge(): Promise<number> {
-  const run = await runVitest({ tree, args: process.argv.slice(2), limitMs: 25 * minute, shows: true })
+  const run = await runVitest({ tree, args: process.argv.slice(2), limitMs: 40 * minute, shows: true })
   saySlowest(run)
   const failures = failuresOf(run)
   const steady = await withoutLuck(failures)

@@ -17,6 +17,15 @@ export async function runProgram(work: () => Promise<number>): Promise<void> {
   }
 }
 
+/**
+ * Ends the process although handles are open. All output is written before: a pipe whose reader is busy takes
+ * only 64 kB, and what waits for it would be lost.
+ */
+export async function exitWritten(): Promise<void> {
+  await new Promise<void>((resolve) => process.stdout.write('', () => resolve()))
+  process.exit()
+}
+
 /** Our own usage errors, and those of `parseArgs`. */
 function isUsage(error: unknown): error is Error {
   if (error instanceof UsageError) return true
