@@ -133,7 +133,7 @@ export async function listenHttp(
           for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
           server.closeIdleConnections()
         },
-        Math.min(noticeMs, ms),
+        Math.min(drainBounds.noticeMs, ms),
       )
       const end = setTimeout(() => server.closeAllConnections(), ms)
       await closed
@@ -168,4 +168,4 @@ const timeoutSweepMs = 1_000
  * Clients that are active send another request within this time, and learn that the connection ends with its
  * answer; then the silent connections are closed. Choice: half a second, because a stop should not take long.
  */
-const noticeMs = 500
+export const drainBounds = { noticeMs: 500 }

@@ -6,10 +6,13 @@ import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { passOverBounds } from '../../src/http/pass-over.ts'
 import { listenHttp } from '../../src/http/server.ts'
 import { startTestApp } from '../kit/app.ts'
-import { eventually } from '../kit/eventually.ts'
+import { eventually, patienceMs } from '../kit/eventually.ts'
 import { useBounds } from '../kit/use-bounds.ts'
 
 // A client that is still writing sees why it was refused, not a broken pipe.
+
+// Client and service share this process: while one is busy, the other does not fall silent.
+useBounds(passOverBounds, { silenceMs: patienceMs })
 
 const service = await startTestApp()
 const shop = await service.merchant()
