@@ -104,7 +104,7 @@ function differences(before: Snapshot, after: Snapshot): [Snapshot, Snapshot] {
 /** The statements that read the snapshot of each kind of thing. */
 const snapshots = {
   merchant: `SELECT name AS business_name, status, notification_email, payouts_require_approval,
-    approval_threshold, approvals_required, approvals_cover_deposits, ip_whitelist, locale
+    approval_threshold, approvals_required, approvals_cover_deposits, ip_whitelist, locale, time_zone
     FROM merchant WHERE id = $2 AND id = $1`,
   member: `SELECT name, email, role, status, second_factor_at IS NOT NULL AS has_second_factor
     FROM team_member WHERE id = $2 AND merchant_id = $1`,

@@ -25,6 +25,7 @@ import { sendDuePayouts } from './payouts/send.ts'
 import { sendPasswordReset } from './team/password.ts'
 import { sendMail } from './team/send-mail.ts'
 import { peopleSweepMax, sweepPeople } from './team/sweep.ts'
+import { compactDisbursements } from './stats/read.ts'
 import { compactCounts, countChangesMax } from './transactions/list.ts'
 import { deliverDue } from './webhooks/deliver.ts'
 import { enqueueDueEndpoints, sweepWebhooks, webhooksDueMax, webhookSweepMax } from './webhooks/due.ts'
@@ -69,7 +70,7 @@ const auditChainEveryMs = 2_000
  */
 const auditHeadsEveryMs = 3_600_000
 
-/** How often the recorded changes are added to the counts of transactions. */
+/** How often the recorded changes are added to the counts of transactions and to the figures. */
 const countsCompactMs = 1_000
 
 /** How often exchanges with operators and their callbacks that are too old are deleted. */
@@ -274,7 +275,11 @@ function sweepJobs(services: Services): readonly Job[] {
     {
       name: 'transactions.count',
       everyMs: countsCompactMs,
-      run: inPieces(countChangesMax, (take) => compactCounts(asPlatform(services, reason).pool, take)),
+      run: inPieces(countChangesMax, async (take) => {
+        const { pool } = asPlatform(services, reason)
+        const compacted = [await compactCounts(pool, take), await compactDisbursements(pool, take)]
+        return compacted.includes(true)
+      }),
     },
     {
       name: 'people.sweep',

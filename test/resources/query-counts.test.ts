@@ -32,6 +32,18 @@ const contract: readonly { name: string; statements: number; document: string }[
     statements: 2,
     document: '{ payouts(first: 20) { nodes { id withheldAmount } } }',
   },
+  {
+    name: 'figures of a month by day and operator',
+    statements: 1,
+    document: `{ paymentStats(from: "2026-01-01", to: "2026-01-31", by: [OPERATOR]) {
+      timeZone total { count } buckets { start count amount successRate groups { paymentMethod count } } } }`,
+  },
+  {
+    name: 'figures with the times to settle',
+    statements: 2,
+    document:
+      '{ paymentStats(from: "2026-01-01") { total { count medianMs p95Ms } buckets { start count } } }',
+  },
   { name: 'the total alone', statements: 1, document: '{ transactions { totalCount } }' },
   {
     name: 'one transaction',
@@ -219,6 +231,7 @@ const counted = new RegExp(
     'GROUP BY refund_of_id',
     'transaction_(of_kinds_)?at\\(',
     'event_log_position',
+    'payment_(stats|times)\\(',
   ].join('|'),
 )
 

@@ -16,6 +16,7 @@ import { verifyLedger } from '../../src/ledger/verify.ts'
 import { DomainError } from '../../src/shared/errors.ts'
 import { subjects } from '../../src/resources/subjects.ts'
 import { createLog } from '../../src/telemetry/log.ts'
+import { wrongFigures } from '../kit/payment-figures.ts'
 import { makeMerchant, type SignedInMerchant } from '../kit/merchants.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 
@@ -240,5 +241,6 @@ export async function findProblems({ db }: SimulationEnvironment): Promise<unkno
      FROM counted FULL JOIN there USING (merchant_id, transaction_type, payment_method, status)
      WHERE counted.n IS DISTINCT FROM there.n`,
   )
-  return [...(await verifyLedger(db.database.pool)), ...miscounted.rows]
+  const wrong = await wrongFigures(db.owner)
+  return [...(await verifyLedger(db.database.pool)), ...miscounted.rows, ...wrong]
 }

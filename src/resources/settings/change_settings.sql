@@ -6,11 +6,13 @@ CREATE OR REPLACE FUNCTION change_settings(
   business_name text,
   address text,
   whitelist text[],
-  language locale
+  language locale,
+  zone text
 ) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
   UPDATE merchant SET name = coalesce(business_name, name),
     notification_email = nullif(coalesce(address, notification_email), ''),
-    ip_whitelist = coalesce(whitelist, ip_whitelist), locale = coalesce(language, locale)
+    ip_whitelist = coalesce(whitelist, ip_whitelist), locale = coalesce(language, locale),
+    time_zone = coalesce(zone, time_zone)
   WHERE id = change_settings.merchant
 $$;

@@ -126,6 +126,9 @@ const Settings = builder.prismaNode('Merchant', {
       type: Locale,
       description: "The language of the service's e-mails to the merchant.",
     }),
+    timeZone: t.exposeString('timeZone', {
+      description: 'The time zone in which the days of `paymentStats` begin: `Africa/Bamako`.',
+    }),
   }),
 })
 
@@ -153,6 +156,7 @@ const UpdateSettingsInput = inputOf('UpdateSettingsInput', updateSettingsInput, 
       'At most 50 IPv4 or IPv6 addresses and CIDR ranges that may use the account; your own ' +
       'must be among them. An empty list allows all. It applies within a second.',
     locale: "The language of the service's e-mails to the merchant.",
+    timeZone: 'The IANA name of the time zone in which the days of `paymentStats` begin.',
     payoutsRequireApproval:
       'True to require approvals for payouts and batches of `approvalThreshold` or more.',
   },

@@ -10,6 +10,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { amount, email, invalidInput, oneOf, readInput, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { recordAccess } from '../../identity/changes/record-access.ts'
+import { checkTimeZone, timeZoneName } from './time-zone.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
 /** The reason to write without row-level security. */
@@ -44,6 +45,7 @@ export const updateSettingsInput = z.object({
     .transform((entries) => [...new Set(entries)])
     .nullish(),
   locale: oneOf(locales).nullish(),
+  timeZone: timeZoneName.nullish(),
 })
 type UpdateSettingsInput = z.input<typeof updateSettingsInput>
 
@@ -70,12 +72,14 @@ export async function updateSettings(ctx: Context, raw: UpdateSettingsInput): Pr
     const message = `must contain your own IP address, ${ctx.clientAddress ?? 'which is not known'}`
     throw invalidInput([{ field: 'ipWhitelist', message }])
   }
+  if (input.timeZone) await checkTimeZone(ctx.database.merchantPool, input.timeZone)
   const changes = {
     merchant: actor.merchantId,
     businessName: input.businessName,
     address: notificationEmail,
     whitelist: ipWhitelist,
     language: input.locale,
+    zone: input.timeZone,
   }
   const recording = recordingOf(ctx, 'updateSettings')
   await transact(asPlatform(ctx, reason), async (tx) => {
@@ -99,6 +103,7 @@ const changeSettings = sqlFunction('change_settings', {
     address: 'text?',
     whitelist: 'text[]?',
     language: sqlType<(typeof locales)[number] | null>('locale?'),
+    zone: 'text?',
   },
   gives: 'void',
 })

@@ -74,6 +74,27 @@ BEGIN
         settled_amount = k.settled_amount + excluded.settled_amount,
         first_bucket = least(k.first_bucket, excluded.first_bucket),
         last_bucket = greatest(k.last_bucket, excluded.last_bucket)
+  ), figures AS (
+    INSERT INTO payment_figure AS k (merchant_id, hours, start, kind, payment_method, status, failure_reason,
+      n, amount, settled_amount)
+    SELECT merchant_id, hours, date_bin(hours * interval '1 hour', hour, '2000-01-01 UTC'), transaction_type::text::payment_kind,
+      payment_method, status, failure_reason, sum(n), sum(amount), sum(settled_amount)
+    FROM taken CROSS JOIN (VALUES (1), (24)) AS s (hours)
+    WHERE transaction_type <> 'balance_check'
+    GROUP BY 1, 2, 3, 4, 5, 6, 7 HAVING sum(n) <> 0 OR sum(amount) <> 0 OR sum(settled_amount) <> 0
+    ORDER BY 1, 2, 3
+    ON CONFLICT (merchant_id, hours, start, kind, payment_method, status, failure_reason) DO UPDATE
+      SET n = k.n + excluded.n, amount = k.amount + excluded.amount,
+        settled_amount = k.settled_amount + excluded.settled_amount
+  ), times AS (
+    INSERT INTO settle_time AS k (merchant_id, hours, start, kind, payment_method, settle_class, n)
+    SELECT merchant_id, hours, date_bin(hours * interval '1 hour', hour, '2000-01-01 UTC'), transaction_type::text::payment_kind,
+      payment_method, settle_class, sum(n)
+    FROM taken CROSS JOIN (VALUES (1), (24)) AS s (hours)
+    WHERE settle_class > 0 AND transaction_type <> 'balance_check'
+    GROUP BY 1, 2, 3, 4, 5, 6 HAVING sum(n) <> 0 ORDER BY 1, 2, 3
+    ON CONFLICT (merchant_id, hours, start, kind, payment_method, settle_class) DO UPDATE
+      SET n = k.n + excluded.n
   ), changed AS (
     SELECT merchant_id, min(first_id) AS first_id FROM blocks GROUP BY merchant_id
   )

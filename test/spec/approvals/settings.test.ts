@@ -35,6 +35,7 @@ describe('GET and PUT /settings', () => {
     approvals_cover_deposits: false,
     ip_whitelist: [],
     locale: 'fr',
+    time_zone: 'Africa/Bamako',
   }
 
   test('only the given fields change, and GraphQL shows the same', async () => {
@@ -47,7 +48,7 @@ describe('GET and PUT /settings', () => {
     const { body: answer } = await fixture.graphql(
       `mutation ($input: UpdateSettingsInput!) { updateSettings(input: $input) { ... on Settings {
         businessName notificationEmail payoutsRequireApproval approvalThreshold
-        approvalsRequired ipWhitelist locale } } }`,
+        approvalsRequired ipWhitelist locale timeZone } } }`,
       { input: { notificationEmail: '', businessName: null, locale: 'FR' } },
       shop.token,
     )
@@ -59,6 +60,7 @@ describe('GET and PUT /settings', () => {
       approvalsRequired: 1,
       ipWhitelist: [],
       locale: 'FR',
+      timeZone: 'Africa/Bamako',
     })
   })
 
@@ -85,6 +87,8 @@ describe('GET and PUT /settings', () => {
     ['approvals_required', '2'],
     ['approvals_required', 1.5],
     ['locale', 'bm'],
+    ['time_zone', 'Africa/Timbuktu2'],
+    ['time_zone', '+01:00'],
     ['ip_whitelist', '192.0.2.7'],
     ['ip_whitelist', Array.from({ length: 51 }, (_none, n) => `192.0.2.${n}`)],
   ])('400 %s %j, and nothing changes', async (field, value) => {

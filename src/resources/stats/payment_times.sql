@@ -1,0 +1,70 @@
+-- Returns the times to settle of a merchant's successful payments: in all (level 0), of each period (level 1),
+-- and by kind and operator within a period (level 2) where `grouping_by` names one of these. A time is the
+-- smallest class within which so many payments were settled. Otherwise this function is like `payment_stats`.
+-- Granted to payments_merchant.
+CREATE OR REPLACE FUNCTION payment_times(
+  merchant int,
+  since timestamptz,
+  until timestamptz,
+  unit text,
+  zone text,
+  grouping_by text[],
+  kinds payment_kind[],
+  methods provider[]
+) RETURNS TABLE (
+  level int,
+  period timestamptz,
+  kind payment_kind,
+  payment_method provider,
+  median_ms bigint,
+  p95_ms bigint
+) LANGUAGE sql STABLE SET search_path = public, pg_temp AS $$
+  WITH local AS MATERIALIZED (
+    SELECT coalesce(zone, m.time_zone) AS zone FROM merchant m WHERE m.id = merchant
+  ), piece AS MATERIALIZED (
+    SELECT p.* FROM local, stats_pieces(since, until, unit, local.zone) AS p
+  ), span AS MATERIALIZED (
+    SELECT min(p.start) AS first, max(p.start) AS last, max(p.start) FILTER (WHERE p.hours = 1) AS last_hour
+    FROM piece p
+  ), settled AS (
+    SELECT d.* FROM settle_time d WHERE d.merchant_id = merchant AND d.hours = 24
+      AND d.start >= (SELECT span.first FROM span) AND d.start <= (SELECT span.last FROM span)
+    UNION ALL
+    SELECT h.* FROM settle_time h WHERE h.merchant_id = merchant AND h.hours = 1
+      AND h.start >= (SELECT span.first FROM span) AND h.start <= (SELECT span.last_hour FROM span)
+  ), pending AS (
+    SELECT t.hour, t.transaction_type::text::payment_kind AS kind, t.payment_method, t.settle_class, t.n
+    FROM transaction_count_change t
+    WHERE t.merchant_id = merchant AND t.transaction_type <> 'balance_check' AND t.settle_class > 0
+    UNION ALL
+    SELECT d.hour, d.kind, d.payment_method, d.settle_class, d.n
+    FROM disbursement_change d WHERE d.merchant_id = merchant AND d.settle_class > 0
+  ), counted AS (
+    SELECT p.period, s.kind, s.payment_method, s.settle_class, s.n
+    FROM settled s JOIN piece p ON p.hours = s.hours AND p.start = s.start
+    UNION ALL
+    SELECT p.period, c.kind, c.payment_method, c.settle_class, c.n
+    FROM pending c
+    JOIN piece p ON p.start = date_bin(p.hours * interval '1 hour', c.hour, '2000-01-01 UTC')
+  ), chosen AS MATERIALIZED (
+    SELECT c.period, CASE WHEN 'type' = ANY (grouping_by) THEN c.kind END AS kind,
+      CASE WHEN 'operator' = ANY (grouping_by) THEN c.payment_method END AS payment_method, c.settle_class,
+      sum(c.n)::bigint AS n
+    FROM counted c
+    WHERE (kinds IS NULL OR c.kind = ANY (kinds)) AND (methods IS NULL OR c.payment_method = ANY (methods))
+    GROUP BY 1, 2, 3, 4
+  ), ranked AS (
+    SELECT s.*, sum(s.n) OVER (w ORDER BY s.settle_class) AS upto, sum(s.n) OVER w AS total
+    FROM (
+      SELECT 2 - GROUPING(c.period) - GROUPING(c.kind) AS level, c.period, c.kind, c.payment_method,
+        c.settle_class, sum(c.n)::bigint AS n
+      FROM chosen c
+      GROUP BY c.settle_class, GROUPING SETS ((), (c.period), (c.period, c.kind, c.payment_method))
+      HAVING sum(c.n) > 0 AND (GROUPING(c.kind) = 1 OR grouping_by <> '{}')
+    ) AS s
+    WINDOW w AS (PARTITION BY s.level, s.period, s.kind, s.payment_method)
+  )
+  SELECT r.level, r.period, r.kind, r.payment_method, min(r.settle_class) FILTER (WHERE r.upto * 2 >= r.total),
+    min(r.settle_class) FILTER (WHERE r.upto * 20 >= r.total * 19)
+  FROM ranked r GROUP BY 1, 2, 3, 4
+$$;

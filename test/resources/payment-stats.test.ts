@@ -1,0 +1,291 @@
+import { beforeAll, expect, test } from 'vitest'
+import type { Context } from '../../src/context.ts'
+import { asMerchant } from '../../src/database/merchant-pool.ts'
+import { compactCounts } from '../../src/resources/transactions/list.ts'
+import {
+  compactDisbursements,
+  readPaymentStats,
+  type PaymentFigures,
+} from '../../src/resources/stats/read.ts'
+import { useTestDatabase } from '../kit/database.ts'
+import { borrow } from '../kit/client.ts'
+import { makeMerchant } from '../kit/merchants.ts'
+import { paymentsSql, wrongFigures } from '../kit/payment-figures.ts'
+import { randomFrom } from '../kit/random.ts'
+import { seed } from '../kit/seeds.ts'
+import { strength } from '../kit/strength.ts'
+
+// The figures of payments, held to the rows themselves: over random histories of every kind of payment, in
+// several time zones, before and after the changes are added to the figures.
+
+const db = await useTestDatabase()
+const { pool } = db.database
+const random = randomFrom(seed)
+const pick = <Item>(items: readonly Item[]) => items[Math.floor(random() * items.length)] as Item
+const hourMs = 60 * 60 * 1_000
+// Five weeks around the end of summer time in New York, on 1 November.
+const begin = Date.UTC(2026, 9, 12)
+const spanMs = 35 * 24 * hourMs
+
+interface Payment {
+  type: 'pay' | 'deposit' | 'payout' | 'recipient'
+  paymentMethod: string
+  status: string
+  failure: string | null
+  at: Date
+  amount: bigint
+  settledAmount: bigint
+  settleMs: number | null
+}
+
+const rowsOf = `
+  SELECT type, payment_method AS "paymentMethod", status, failure_reason AS failure, at, amount,
+    settled_amount AS "settledAmount", extract(epoch FROM settled_at - begun)::float8 * 1000 AS "settleMs"
+  FROM (${paymentsSql}) AS payment WHERE merchant_id = $1`
+
+let merchantId: number
+let neighbour: number
+let made = 0
+
+beforeAll(async () => {
+  merchantId = (await makeMerchant(pool)).merchantId
+  neighbour = (await makeMerchant(pool)).merchantId
+  for (const id of [merchantId, neighbour])
+    await db.owner.query(
+      `INSERT INTO batch (id, merchant_id, maker, created_at) VALUES ($1, $1, 'member:1', now())`,
+      [id],
+    )
+})
+
+/** Adds payments of every kind, some exactly at an hour, and moves each along a random life. */
+async function addPayments(merchant: number, n: number): Promise<void> {
+  for (let each = 0; each < n; each += 1) {
+    made += 1
+    const at = new Date(begin + Math.floor(random() * spanMs))
+    if (random() < 0.2) at.setUTCMinutes(0, 0, 0)
+    const operator = pick(['OperatorA', 'OperatorB', 'OperatorC'])
+    const amount = 1_000 + Math.floor(random() * 9_000)
+    const reason = pick(['OPERATOR_ERROR', 'PAYER_INSUFFICIENT_FUNDS'])
+    const settledAt = new Date(at.getTime() + Math.floor(Math.exp(random() * 16)))
+    const settled = pick([amount, amount, amount - 1])
+    const life = [merchant, operator, amount, at, `p-${made}`] as const
+    const kind = pick(['pay', 'pay', 'deposit', 'payout', 'recipient'])
+    if (kind === 'payout') await addPayout(life, { settledAt, settled, reason })
+    else if (kind === 'recipient') await addRecipient(life, { settledAt, settled, reason })
+    else await addTransaction(kind, life, { settledAt, settled, reason })
+  }
+}
+
+type Life = readonly [merchant: number, operator: string, amount: number, at: Date, reference: string]
+interface Outcome {
+  settledAt: Date
+  settled: number
+  reason: string
+}
+
+async function addTransaction(kind: string, life: Life, { settledAt, settled, reason }: Outcome) {
+  const { rows } = await db.owner.query<{ id: bigint }>(
+    `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
+       reference, request_data, created_at)
+     VALUES ($1, $6, $2, '+22370000001', $3, $7, $5, '{}', $4) RETURNING id`,
+    [...life, kind, kind === 'pay' ? 'pending' : 'processing'],
+  )
+  const ends = kind === 'pay' ? ['success', 'expired', 'cancelled'] : ['success']
+  const status = pick(['', 'success', 'failed', ...ends])
+  if (status === '') return
+  await db.owner.query(
+    `UPDATE transaction SET status = $2::transaction_status, settled_at = $3,
+       settled_amount = CASE WHEN $2 = 'success' THEN $4::bigint END,
+       failure_reason = CASE WHEN $2 = 'failed' THEN $5 END WHERE id = $1`,
+    [rows[0]?.id, status, settledAt, settled, reason],
+  )
+  if (kind === 'deposit' && status === 'success' && random() < 0.3)
+    await db.owner.query(`UPDATE transaction SET status = 'reversed' WHERE id = $1`, [rows[0]?.id])
+}
+
+async function addPayout(life: Life, { settledAt, settled, reason }: Outcome): Promise<void> {
+  const later = pick([0, 0, 36]) * hourMs
+  const { rows } = await db.owner.query<{ id: bigint }>(
+    `INSERT INTO payout (merchant_id, payment_method, destination_phone, amount, reference, send_at, approval,
+       maker, request_data, created_at)
+     VALUES ($1, $2, '+22370000001', $3, $5, $6, 'not_required', 'member:1', '{}', $4) RETURNING id`,
+    [...life, new Date(life[3].getTime() + later)],
+  )
+  const status = pick(['pending', 'completed', 'completed', 'failed', 'cancelled', 'reversed'])
+  if (status === 'pending') return
+  if (status !== 'cancelled')
+    await db.owner.query(`UPDATE payout SET status = 'processing' WHERE id = $1`, [rows[0]?.id])
+  await db.owner.query(
+    `UPDATE payout SET status = CASE $2 WHEN 'reversed' THEN 'completed' ELSE $2 END::payout_status,
+       settled_at = $3::timestamptz + $6 * interval '1 millisecond',
+       settled_amount = CASE WHEN $2 IN ('completed', 'reversed') THEN $4::bigint END,
+       reversed_at = CASE $2 WHEN 'reversed' THEN $3::timestamptz END,
+       failure_reason = CASE WHEN $2 = 'failed' THEN $5 END WHERE id = $1`,
+    [rows[0]?.id, status, settledAt, settled, reason, later],
+  )
+}
+
+async function addRecipient(life: Life, { settledAt, settled, reason }: Outcome): Promise<void> {
+  const { rows } = await db.owner.query<{ id: bigint }>(
+    `INSERT INTO batch_recipient (merchant_id, batch_id, name, account, amount, payment_method)
+     VALUES ($1, $1, $4, '+22370000001', $3, $2) RETURNING id`,
+    [life[0], life[1], life[2], life[4]],
+  )
+  const id = rows[0]?.id
+  if (random() < 0.2) {
+    const status = `UPDATE batch_recipient SET status = 'cancelled', settled_at = now() WHERE id = $1`
+    return void (await db.owner.query(status, [id]))
+  }
+  await db.owner.query(`UPDATE batch_recipient SET status = 'processing', sent_at = $2 WHERE id = $1`, [
+    id,
+    life[3],
+  ])
+  const status = pick(['processing', 'success', 'success', 'failed', 'reversed'])
+  if (status === 'processing') return
+  await db.owner.query(
+    `UPDATE batch_recipient SET status = CASE $2 WHEN 'reversed' THEN 'success' ELSE $2 END::recipient_status,
+       settled_at = $3, settled_amount = CASE WHEN $2 IN ('success', 'reversed') THEN $4::bigint END,
+       reversed_at = CASE $2 WHEN 'reversed' THEN $3::timestamptz END,
+       failure_reason = CASE WHEN $2 = 'failed' THEN $5 END WHERE id = $1`,
+    [id, status, settledAt, settled, reason],
+  )
+}
+
+// The periods, written here by the local time of each payment, without SQL.
+const units = ['HOUR', 'DAY', 'WEEK', 'MONTH'] as const
+type Unit = (typeof units)[number]
+
+/** Names the period of a moment in a time zone: the local hour with its offset, day, Monday or month. */
+function periodOf(at: Date, unit: Unit, timeZone: string): string {
+  const format = { timeZone, year: 'numeric', month: '2-digit', day: '2-digit' } as const
+  const day = new Intl.DateTimeFormat('en-CA', format).format(at)
+  if (unit === 'MONTH') return day.slice(0, 7)
+  if (unit === 'HOUR') return new Date(Math.floor(at.getTime() / hourMs) * hourMs).toISOString()
+  if (unit === 'DAY') return day
+  const monday = new Date(`${day}T00:00:00Z`)
+  monday.setUTCDate(monday.getUTCDate() - ((monday.getUTCDay() + 6) % 7))
+  return monday.toISOString().slice(0, 10)
+}
+
+// IEC 60063, E24, in tenths.
+const e24 = '10 11 12 13 15 16 18 20 22 24 27 30 33 36 39 43 47 51 56 62 68 75 82 91 100'
+  .split(' ')
+  .map(Number)
+
+function classOf(ms: number): bigint {
+  for (let scale = 1; ; scale *= 10)
+    for (const step of e24) if (step * scale >= Math.round(ms)) return BigInt(step * scale)
+}
+
+/** Computes figures from the payments themselves; a percentile is the value of the nearest rank. */
+function figuresOf(payments: readonly Payment[]): PaymentFigures {
+  const sum = (values: bigint[]) => values.reduce((all, value) => all + value, 0n)
+  const times = payments.flatMap(({ settleMs }) => settleMs ?? []).toSorted((a, b) => a - b)
+  const rank = (part: number) => {
+    const ms = times[Math.ceil((part * times.length) / 100) - 1]
+    return ms === undefined ? null : classOf(ms)
+  }
+  return {
+    count: BigInt(payments.length),
+    amount: sum(payments.map(({ amount }) => amount)),
+    settledAmount: sum(payments.map(({ settledAmount }) => settledAmount)),
+    succeeded: BigInt(payments.filter(({ status }) => status === 'success').length),
+    ended: BigInt(payments.filter(({ status }) => !['pending', 'processing'].includes(status)).length),
+    medianMs: rank(50),
+    p95Ms: rank(95),
+  }
+}
+
+function grouped(payments: readonly Payment[], keyOf: (payment: Payment) => string) {
+  return Map.groupBy(payments, keyOf)
+}
+
+const properties = {
+  operator: 'paymentMethod',
+  status: 'status',
+  type: 'type',
+  failure: 'failure',
+} as const
+type Property = keyof typeof properties
+
+/** Asks a random question, and holds every figure of the answer to the rows. */
+async function compare(): Promise<void> {
+  const ctx = { actor: { merchantId }, database: db.database } as unknown as Context
+  const { rows } = await db.owner.query<Payment>(rowsOf, [merchantId])
+  const unit = pick(units)
+  const timeZone = pick(['Africa/Bamako', 'UTC', 'America/New_York', 'Asia/Shanghai'])
+  const from = new Date(begin + Math.floor(random() * spanMs) - 48 * hourMs)
+  const to = new Date(from.getTime() + 1 + Math.floor(random() * spanMs))
+  const by = (Object.keys(properties) as Property[]).filter(() => random() < 0.4)
+  const type = random() < 0.4 ? [pick(['pay', 'payout', 'recipient'] as const), 'deposit' as const] : null
+  const paymentMethod = random() < 0.3 ? ['OperatorB' as const] : null
+  const question = {
+    from,
+    to,
+    groupBy: unit.toLowerCase() as Lowercase<Unit>,
+    by,
+    type,
+    paymentMethod,
+    timeZone,
+  }
+  const stats = await asMerchant(merchantId, () => readPaymentStats(ctx, question, true))
+
+  const first = stats.buckets[0]?.start ?? to
+  const end = stats.buckets.at(-1)?.end ?? from
+  expect(periodOf(first, unit, timeZone)).toBe(periodOf(from, unit, timeZone))
+  expect(periodOf(new Date(end.getTime() - 1), unit, timeZone)).toBe(
+    periodOf(new Date(to.getTime() - 1), unit, timeZone),
+  )
+  const asked = rows.filter(
+    (row) =>
+      row.at >= first &&
+      row.at < end &&
+      (!type || type.some((one) => one === row.type)) &&
+      (!paymentMethod || paymentMethod.some((one) => one === row.paymentMethod)),
+  )
+  const periods = grouped(asked, ({ at }) => periodOf(at, unit, timeZone))
+  const where = JSON.stringify(question)
+  expect(stats.total, where).toEqual(figuresOf(asked))
+  for (const { start, end: _end, groups, ...figures } of stats.buckets) {
+    const payments = periods.get(periodOf(start, unit, timeZone)) ?? []
+    expect(figures, `${where} ${start.toISOString()}`).toEqual(figuresOf(payments))
+    const keyOf = (one: Record<'type' | 'paymentMethod' | 'status' | 'failure', string | null>) =>
+      by.map((name) => one[properties[name]] ?? '').join()
+    const expected = by.length === 0 ? [] : [...grouped(payments, keyOf)]
+    const shown = groups.map(
+      ({ type: _type, paymentMethod: _operator, status: _status, failure: _failure, ...own }) => own,
+    )
+    expect(new Map(groups.map((group, nth) => [keyOf(group), shown[nth]])), where).toEqual(
+      new Map(expected.map(([key, own]) => [key, figuresOf(own)])),
+    )
+    periods.delete(periodOf(start, unit, timeZone))
+  }
+  // Each payment stands in one period, and no two periods have the same name.
+  expect([...periods.keys()]).toEqual([])
+}
+
+test('every figure equals the sum of its rows, before and after changes are added', async () => {
+  await addPayments(neighbour, 40)
+  for (let round = 0; round < strength(4, 60); round += 1) {
+    await addPayments(merchantId, 50)
+    for (let question = 0; question < 10; question += 1) await compare()
+    if (round % 2 === 0) await compactCounts(pool)
+    if (round % 3 === 0) await compactDisbursements(pool, 25)
+    expect(await wrongFigures(db.owner)).toEqual([])
+  }
+})
+
+test.each([
+  ['payment_figure', 'n = n + 1'],
+  ['payment_figure', 'amount = amount + 1'],
+  ['payment_figure', 'settled_amount = settled_amount - 1'],
+  ['settle_time', 'n = n + 1'],
+])('the proof of the figures notices in %s: %s', async (table, change) => {
+  const client = await borrow(db.owner)
+  await client.query('BEGIN')
+  await client.query(`UPDATE ${table} SET ${change} WHERE n > 0`)
+  const wrong = await wrongFigures(client)
+  await client.query('ROLLBACK')
+  client.release()
+  expect(wrong).not.toEqual([])
+})

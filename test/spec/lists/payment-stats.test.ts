@@ -1,0 +1,173 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { eventually } from '../../kit/eventually.ts'
+import { customer, openFixture } from '../../kit/fixture.ts'
+
+// The figures of payments as a dashboard asks for them. `resources/payment-stats` holds every figure to its
+// rows.
+
+const fixture = await openFixture()
+const shop = await fixture.merchant()
+const other = await fixture.merchant()
+
+const ask = async (document: string, variables: object = {}, { token } = shop) =>
+  (await fixture.graphql(document, variables, token)).body
+const today = () => fixture.app.services.clock.now().toISOString().slice(0, 10)
+const figures = 'count amount settledAmount successRate medianMs p95Ms'
+const none = { count: 0, amount: 0, settledAmount: 0, successRate: null, medianMs: null, p95Ms: null }
+
+beforeAll(async () => {
+  await fixture.fund(shop, 50_000)
+  await fixture.paid(shop, { amount: 2_500, customer_phone: customer('00') })
+  await fixture.paid(shop, { amount: 1_500, customer_phone: customer('02') })
+  await fixture.paid(shop, { amount: 700, payment_method: 'OperatorB' })
+  await fixture.deposit(shop)
+  await fixture.deposit(shop, { amount: 3_000, destination_phone: customer('00') }, undefined, '/payouts')
+  const recipient = { name: 'Awa', account: customer('00'), amount: 4_000, payment_method: 'OperatorA' }
+  const { body } = await fixture.rest('POST', '/bulk/batches', {
+    token: shop.token,
+    body: { recipients: [recipient, { ...recipient, account: customer('03') }] },
+  })
+  await fixture.rest('POST', `/bulk/batches/${body['data'].id}/process`, { token: shop.token, body: {} })
+  await eventually(async () => {
+    const open = await fixture.database.owner.query(
+      `SELECT FROM transaction WHERE status IN ('pending', 'processing') AND payment_method <> 'OperatorB'
+       UNION ALL SELECT FROM payout WHERE status IN ('pending', 'processing')
+       UNION ALL SELECT FROM batch_recipient WHERE status IN ('pending', 'processing')`,
+    )
+    if (open.rowCount !== 0) throw new Error(`${open.rowCount} payments are open`)
+  })
+})
+
+describe('figures of payments', () => {
+  test('count every kind of payment, by each property', async () => {
+    const { data, errors } = await ask(
+      `query ($from: DateTime!) { paymentStats(from: $from, by: [TYPE, STATUS]) {
+        timeZone total { count amount settledAmount successRate }
+        buckets { start end count groups { type status paymentMethod failure count amount } } } }`,
+      { from: today() },
+    )
+    expect(errors).toBeUndefined()
+    const { timeZone, total, buckets } = data.paymentStats
+    expect([timeZone, buckets.length]).toEqual(['Africa/Bamako', 1])
+    expect(total).toEqual({ count: 7, amount: 16_700, settledAmount: 10_500, successRate: 4 / 6 })
+    const start = new Date(`${today()}T00:00:00Z`)
+    const end = new Date(start.getTime() + 86_400_000)
+    expect(buckets[0]).toMatchObject({ start: start.toISOString(), end: end.toISOString(), count: 7 })
+    const plain = { paymentMethod: null, failure: null, count: 1 }
+    const groups = [
+      { type: 'PAY', status: 'SUCCESS', amount: 2_500, ...plain },
+      { type: 'PAY', status: 'FAILED', amount: 1_500, ...plain },
+      { type: 'PAY', status: 'PENDING', amount: 700, ...plain },
+      { type: 'DEPOSIT', status: 'SUCCESS', amount: 1_000, ...plain },
+      { type: 'PAYOUT', status: 'SUCCESS', amount: 3_000, ...plain },
+      { type: 'RECIPIENT', status: 'SUCCESS', amount: 4_000, ...plain },
+      { type: 'RECIPIENT', status: 'FAILED', amount: 4_000, ...plain },
+    ]
+    expect(buckets[0].groups).toHaveLength(groups.length)
+    expect(buckets[0].groups).toEqual(expect.arrayContaining(groups))
+  })
+
+  test('are those of the asked kinds and operators, with the reasons of failures', async () => {
+    const { data } = await ask(
+      `query ($from: DateTime!) {
+        payments: paymentStats(from: $from, type: [PAY], by: [OPERATOR, FAILURE]) {
+          total { count } buckets { groups { paymentMethod failure count successRate } } }
+        byB: paymentStats(from: $from, paymentMethod: [OperatorB]) { total { count amount } } }`,
+      { from: today() },
+    )
+    expect(data.byB.total).toEqual({ count: 1, amount: 700 })
+    expect(data.payments.total).toEqual({ count: 3 })
+    const { groups } = data.payments.buckets[0]
+    expect(groups).toEqual(
+      expect.arrayContaining([
+        { paymentMethod: 'OperatorA', failure: null, count: 1, successRate: 1 },
+        { paymentMethod: 'OperatorA', failure: expect.stringMatching(/^PAYER_/), count: 1, successRate: 0 },
+        { paymentMethod: 'OperatorB', failure: null, count: 1, successRate: null },
+      ]),
+    )
+    expect(groups).toHaveLength(3)
+  })
+
+  test('have the time within which payments were settled', async () => {
+    const { data } = await ask(`{ paymentStats(from: "${today()}", type: [PAY]) { total { ${figures} } } }`)
+    const { medianMs, p95Ms } = data.paymentStats.total
+    const { rows } = await fixture.database.owner.query<{ ms: number }>(
+      `SELECT extract(epoch FROM settled_at - created_at)::float8 * 1000 AS ms FROM transaction
+       WHERE status = 'success' AND transaction_type = 'pay'`,
+    )
+    const [{ ms } = { ms: NaN }] = rows
+    expect(medianMs).toBe(p95Ms)
+    expect(medianMs).toBeGreaterThanOrEqual(ms)
+    expect(medianMs).toBeLessThanOrEqual(Math.max(10, ms * 1.1 + 1))
+  })
+
+  test('of empty periods are zeros, and another merchant has none', async () => {
+    const { data } = await ask(
+      `{ paymentStats(from: "2026-01-30", to: "2026-02-01", groupBy: DAY, by: [TYPE]) { total { ${figures} }
+        buckets { start ${figures} groups { count } } } }`,
+    )
+    expect(data.paymentStats.total).toEqual(none)
+    expect(data.paymentStats.buckets).toEqual(
+      ['2026-01-30', '2026-01-31', '2026-02-01'].map((day) => ({
+        start: `${day}T00:00:00.000Z`,
+        ...none,
+        groups: [],
+      })),
+    )
+    const theirs = await ask(`{ paymentStats(from: "2026-01-01") { total { ${figures} } } }`, {}, other)
+    expect(theirs.data.paymentStats.total).toEqual(none)
+  })
+
+  test('begin at midnight in the time zone of the settings, or in the one that is asked for', async () => {
+    const starts = async (args: string) => {
+      const { data } = await ask(
+        `{ paymentStats(from: "2026-03-07T12:00:00Z", to: "2026-03-09T12:00:00Z"${args}) {
+          timeZone buckets { start } } }`,
+        {},
+        other,
+      )
+      const { timeZone, buckets } = data.paymentStats
+      return [timeZone, ...buckets.map(({ start }: { start: string }) => start)]
+    }
+    const put = { token: other.token, body: { time_zone: 'America/New_York' } }
+    expect((await fixture.rest('PUT', '/settings', put)).body['data']).toMatchObject(put.body)
+    // Summer time begins on 8 March 2026 in New York.
+    expect(await starts('')).toEqual([
+      'America/New_York',
+      '2026-03-07T05:00:00.000Z',
+      '2026-03-08T05:00:00.000Z',
+      '2026-03-09T04:00:00.000Z',
+    ])
+    expect(await starts(', groupBy: MONTH, timeZone: "Asia/Shanghai"')).toEqual([
+      'Asia/Shanghai',
+      '2026-02-28T16:00:00.000Z',
+    ])
+  })
+
+  test('reach to the last moment of their years', async () => {
+    const { data } = await ask(
+      `{ paymentStats(from: "9998-12-31", to: "9998-12-31", groupBy: MONTH) { buckets { start end } } }`,
+    )
+    expect(data.paymentStats.buckets).toEqual([
+      { start: '9998-12-01T00:00:00.000Z', end: '9999-01-01T00:00:00.000Z' },
+    ])
+  })
+
+  test.each([
+    ['from', 'from: "1999-12-31", to: "2000-01-02"', 'the years 2000 to 9998'],
+    ['to', 'from: "9998-12-30", to: "9999-01-01"', 'the years 2000 to 9998'],
+    ['to', 'from: "2025-01-01", to: "2026-02-06", groupBy: HOUR', 'at most 400 days'],
+    ['to', 'from: "2000-01-01", to: "2026-02-06"', 'at most 4000 days'],
+    ['to', 'from: "2026-01-02T00:00:00Z", to: "2026-01-02T00:00:00Z"', 'later than'],
+    ['to', 'from: "2100-01-01"', 'later than'],
+    ['timeZone', 'from: "2026-01-01", timeZone: "Mars/Olympus"', 'Africa/Bamako'],
+    ['timeZone', 'from: "2026-01-01", timeZone: "+01:00"', 'Africa/Bamako'],
+    ['timeZone', 'from: "2026-01-01", timeZone: "Africa/Bamako2"', 'Africa/Bamako'],
+    ['timeZone', 'from: "2026-01-01", timeZone: "Asia/Kolkata"', 'whole hours'],
+  ])('are refused by the name of the argument: %s, %s', async (field, args, words) => {
+    const { data, errors } = await ask(`{ paymentStats(${args}) { total { count } } }`)
+    expect(data).toEqual({ paymentStats: null })
+    expect(errors[0].extensions).toMatchObject({ code: 'INVALID_INPUT', problems: [{ field }] })
+    expect(errors[0].extensions.problems[0].message).toContain(words)
+  })
+})
