@@ -14,6 +14,7 @@ import { proveLedger } from '../kit/ledger.ts'
 import { balanceOf, fundedMerchant, settleMany } from '../kit/money.ts'
 import type { SignedInMerchant } from '../kit/merchants.ts'
 import { newHome, startProgram } from '../kit/program.ts'
+import { wrongFigures } from '../kit/payment-figures.ts'
 import { wrongCounts, wrongHours } from '../kit/transaction-counts.ts'
 
 // The migrations and functions of the last commit with six migrations (eb94758e) are in earlier.tar.gz.
@@ -116,7 +117,8 @@ test('a database of the six migrations is brought over, with its money and its h
   expect(await balanceOf(pool, shop.merchantId)).toEqual(before)
   expect(before).toMatchObject({ available: 15_000n })
   expect(await proveLedger(pool)).toEqual([])
-  expect([await wrongCounts(db.owner), await wrongHours(db.owner)]).toEqual([[], []])
+  const wrong = [await wrongCounts(db.owner), await wrongHours(db.owner), await wrongFigures(db.owner)]
+  expect(wrong).toEqual([[], [], []])
   const { rows } = await db.owner.query(
     `SELECT (SELECT array_agg(position::int ORDER BY id) FROM event) AS positions,
        (SELECT array_agg(delivered_to::int) FROM webhook_endpoint) AS delivered,

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { beforeAll, expect, test } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
@@ -288,4 +289,20 @@ test.each([
   await client.query('ROLLBACK')
   client.release()
   expect(wrong).not.toEqual([])
+})
+
+test('the migration fills the figures from the payments, beside changes that are not added', async () => {
+  await addPayments(merchantId, 5)
+  const migration = readFileSync('prisma/migrations/0009_payment_figures/migration.sql', 'utf8')
+  const client = await borrow(db.owner)
+  await client.query('BEGIN; DELETE FROM payment_figure; DELETE FROM settle_time')
+  expect(await wrongFigures(client)).not.toEqual([])
+  // Databases of before have no changes of payouts and recipients.
+  await client.query(
+    `DELETE FROM disbursement_change; ${migration.slice(migration.indexOf('CREATE FUNCTION pg_temp'))}`,
+  )
+  const wrong = await wrongFigures(client)
+  await client.query('ROLLBACK')
+  client.release()
+  expect(wrong).toEqual([])
 })

@@ -125,6 +125,7 @@ const graphqlFilters: Record<string, string> = {
   AuditLogFilter: `auditLog(filter: { from: $from, to: $to }) ${nodes}`,
   statement: 'statement(from: $from, to: $to) { id from to closing { balance } lines { totalCount } }',
   balance: 'balance(at: $from) { balance asOf }',
+  paymentStats: 'paymentStats(from: $from) { total { count } }',
 }
 
 /** Reads every list and export whole. */
