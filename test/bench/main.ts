@@ -11,6 +11,7 @@ import { type BenchOptions, runSection, type SectionResult, type Workload } from
 import { settle } from './settle.ts'
 import { payouts } from './payouts.ts'
 import { start } from './start.ts'
+import { stats } from './stats.ts'
 import { subscribe } from './subscribe.ts'
 import { webhooks } from './webhooks.ts'
 import { table } from './table.ts'
@@ -26,6 +27,7 @@ const workloads: Readonly<Record<string, Workload>> = {
   payouts,
   bulk,
   start,
+  stats,
   subscribe,
   webhooks,
 }

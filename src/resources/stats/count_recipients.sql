@@ -8,8 +8,8 @@ BEGIN
   SELECT merchant_id, date_trunc('hour', sent_at, 'UTC'), 'recipient', payment_method,
     CASE WHEN reversed_at IS NOT NULL THEN 'reversed' ELSE status::text END::transaction_status,
     coalesce(failure_reason, ''),
-    settle_class(sent_at, CASE WHEN status = 'success' AND reversed_at IS NULL THEN settled_at END), sum(n), sum(n * amount),
-    coalesce(sum(n * settled_amount), 0)
+    settle_class(sent_at, CASE WHEN status = 'success' AND reversed_at IS NULL THEN settled_at END),
+    sum(n), sum(n * amount), coalesce(sum(n * settled_amount), 0)
   FROM (SELECT i.*, 1 AS n FROM inserted i UNION ALL SELECT d.*, -1 FROM deleted d) AS moved
   WHERE sent_at IS NOT NULL
   GROUP BY 1, 2, 4, 5, 6, 7

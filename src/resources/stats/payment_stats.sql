@@ -1,8 +1,8 @@
 -- Returns the figures of a merchant's payments: in all (level 0), of each period (level 1), and of each group
 -- within a period (level 2, only where `grouping_by` names something). Periods begin at the starts of `unit`
 -- in `zone`; null is the zone of the merchant's settings. Days and hours are read from the figures, with the
--- changes that are not yet added to them, in one snapshot. This function runs with the caller's own rights, so
--- that row-level security holds.
+-- changes that are not yet added to them, in one snapshot. This function runs with the caller's own rights,
+-- so that row-level security holds.
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION payment_stats(
   merchant int,
@@ -57,7 +57,8 @@ CREATE OR REPLACE FUNCTION payment_stats(
     FROM pending c
     JOIN piece p ON p.start = date_bin(p.hours * interval '1 hour', c.hour, '2000-01-01 UTC')
     -- Also of periods without payments there is a row.
-    UNION ALL SELECT DISTINCT p.period, NULL::payment_kind, NULL::provider, NULL::transaction_status, NULL, 0, 0, 0
+    UNION ALL
+    SELECT DISTINCT p.period, NULL::payment_kind, NULL::provider, NULL::transaction_status, NULL, 0, 0, 0
     FROM piece p
   ), chosen AS MATERIALIZED (
     SELECT c.period, CASE WHEN 'type' = ANY (grouping_by) THEN c.kind END AS kind,

@@ -1,5 +1,5 @@
--- Returns the times to settle of a merchant's successful payments: in all (level 0), of each period (level 1),
--- and by kind and operator within a period (level 2) where `grouping_by` names one of these. A time is the
+-- Returns the times to settle of a merchant's successful payments: in all (level 0), of each period (level
+-- 1), and by kind and operator within a period (level 2) where `grouping_by` names one of these. A time is the
 -- smallest class within which so many payments were settled. Otherwise this function is like `payment_stats`.
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION payment_times(
@@ -64,7 +64,8 @@ CREATE OR REPLACE FUNCTION payment_times(
     ) AS s
     WINDOW w AS (PARTITION BY s.level, s.period, s.kind, s.payment_method)
   )
-  SELECT r.level, r.period, r.kind, r.payment_method, min(r.settle_class) FILTER (WHERE r.upto * 2 >= r.total),
+  SELECT r.level, r.period, r.kind, r.payment_method,
+    min(r.settle_class) FILTER (WHERE r.upto * 2 >= r.total),
     min(r.settle_class) FILTER (WHERE r.upto * 20 >= r.total * 19)
   FROM ranked r GROUP BY 1, 2, 3, 4
 $$;

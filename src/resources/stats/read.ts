@@ -3,7 +3,7 @@ import type { Pool } from 'pg'
 import type { Context } from '../../context.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import { mine } from '../../identity/callers/actor.ts'
-import type { FailureReason } from '../../operators/failure-reasons.ts'
+import { failureOf, type FailureReason } from '../../operators/failure-reasons.ts'
 import { someOf } from '../../shared/filter.ts'
 import type { DomainError } from '../../shared/errors.ts'
 import { invariant } from '../../shared/invariant.ts'
@@ -189,7 +189,7 @@ function statsOf(rows: readonly Row[], times: Times): PaymentStats {
 }
 
 function groupOf({ kind, paymentMethod, status, failureReason }: Row) {
-  return { type: kind, paymentMethod, status, failure: (failureReason || null) as FailureReason | null }
+  return { type: kind, paymentMethod, status, failure: failureOf(failureReason || null) }
 }
 
 function keyOf({ level, period, kind, paymentMethod }: Pick<Row, keyof typeof groupColumns>): string {

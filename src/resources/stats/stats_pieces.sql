@@ -7,7 +7,8 @@ RETURNS TABLE (hours int, start timestamptz, period timestamptz) LANGUAGE sql ST
   SET search_path = public, pg_temp AS $$
   WITH span AS MATERIALIZED (
     SELECT date_trunc(unit, since, zone) AS since,
-      date_add(date_trunc(unit, until - interval '1 microsecond', zone), ('1 ' || unit)::interval, zone) AS until
+      date_add(date_trunc(unit, until - interval '1 microsecond', zone), ('1 ' || unit)::interval, zone)
+        AS until
   ), day AS MATERIALIZED (
     SELECT d AS start, date_trunc(unit, d, zone) AS period, d >= span.since
       AND d + interval '24 hours' <= span.until
