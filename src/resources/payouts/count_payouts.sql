@@ -14,7 +14,8 @@ BEGIN
     SELECT merchant_id, date_trunc('hour', created_at, 'UTC'), 'payout', payment_method,
       CASE WHEN reversed_at IS NOT NULL THEN 'reversed' WHEN status = 'completed' THEN 'success'
         ELSE status::text END::transaction_status, coalesce(failure_reason, ''),
-      settle_class(send_at, CASE WHEN status = 'completed' AND reversed_at IS NULL THEN settled_at END),
+      CASE WHEN status = 'completed' AND reversed_at IS NULL THEN settle_class(send_at, settled_at)
+        ELSE 0 END,
       count(*), sum(amount), coalesce(sum(settled_amount), 0)
     FROM inserted GROUP BY 1, 2, 4, 5, 6, 7;
   ELSE
@@ -31,7 +32,8 @@ BEGIN
     SELECT merchant_id, date_trunc('hour', created_at, 'UTC'), 'payout', payment_method,
       CASE WHEN reversed_at IS NOT NULL THEN 'reversed' WHEN status = 'completed' THEN 'success'
         ELSE status::text END::transaction_status, coalesce(failure_reason, ''),
-      settle_class(send_at, CASE WHEN status = 'completed' AND reversed_at IS NULL THEN settled_at END),
+      CASE WHEN status = 'completed' AND reversed_at IS NULL THEN settle_class(send_at, settled_at)
+        ELSE 0 END,
       sum(n), sum(n * amount), coalesce(sum(n * settled_amount), 0)
     FROM (SELECT i.*, 1 AS n FROM inserted i UNION ALL SELECT d.*, -1 FROM deleted d) AS moved
     GROUP BY 1, 2, 4, 5, 6, 7

@@ -8,7 +8,7 @@ BEGIN
   SELECT merchant_id, date_trunc('hour', sent_at, 'UTC'), 'recipient', payment_method,
     CASE WHEN reversed_at IS NOT NULL THEN 'reversed' ELSE status::text END::transaction_status,
     coalesce(failure_reason, ''),
-    settle_class(sent_at, CASE WHEN status = 'success' AND reversed_at IS NULL THEN settled_at END),
+    CASE WHEN status = 'success' AND reversed_at IS NULL THEN settle_class(sent_at, settled_at) ELSE 0 END,
     sum(n), sum(n * amount), coalesce(sum(n * settled_amount), 0)
   FROM (SELECT i.*, 1 AS n FROM inserted i UNION ALL SELECT d.*, -1 FROM deleted d) AS moved
   WHERE sent_at IS NOT NULL

@@ -1,6 +1,7 @@
 -- Returns the times to settle of a merchant's successful payments: in all (level 0), of each period (level
--- 1), and by kind and operator within a period (level 2) where `grouping_by` names one of these. A time is the
--- smallest class within which so many payments were settled. Otherwise this function is like `payment_stats`.
+-- 1), and by kind and operator within a period (level 2) where `grouping_by` names one of these. A time is
+-- the smallest class within which so many payments were settled. Otherwise this function is like
+-- `payment_stats`.
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION payment_times(
   merchant int,

@@ -77,8 +77,9 @@ BEGIN
   ), figures AS (
     INSERT INTO payment_figure AS k (merchant_id, hours, start, kind, payment_method, status, failure_reason,
       n, amount, settled_amount)
-    SELECT merchant_id, hours, date_bin(hours * interval '1 hour', hour, '2000-01-01 UTC'), transaction_type::text::payment_kind,
-      payment_method, status, failure_reason, sum(n), sum(amount), sum(settled_amount)
+    SELECT merchant_id, hours, date_bin(hours * interval '1 hour', hour, '2000-01-01 UTC'),
+      transaction_type::text::payment_kind, payment_method, status, failure_reason, sum(n), sum(amount),
+      sum(settled_amount)
     FROM taken CROSS JOIN (VALUES (1), (24)) AS s (hours)
     WHERE transaction_type <> 'balance_check'
     GROUP BY 1, 2, 3, 4, 5, 6, 7 HAVING sum(n) <> 0 OR sum(amount) <> 0 OR sum(settled_amount) <> 0
@@ -88,8 +89,8 @@ BEGIN
         settled_amount = k.settled_amount + excluded.settled_amount
   ), times AS (
     INSERT INTO settle_time AS k (merchant_id, hours, start, kind, payment_method, settle_class, n)
-    SELECT merchant_id, hours, date_bin(hours * interval '1 hour', hour, '2000-01-01 UTC'), transaction_type::text::payment_kind,
-      payment_method, settle_class, sum(n)
+    SELECT merchant_id, hours, date_bin(hours * interval '1 hour', hour, '2000-01-01 UTC'),
+      transaction_type::text::payment_kind, payment_method, settle_class, sum(n)
     FROM taken CROSS JOIN (VALUES (1), (24)) AS s (hours)
     WHERE settle_class > 0 AND transaction_type <> 'balance_check'
     GROUP BY 1, 2, 3, 4, 5, 6 HAVING sum(n) <> 0 ORDER BY 1, 2, 3

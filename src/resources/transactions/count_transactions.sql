@@ -9,7 +9,7 @@ BEGIN
       failure_reason, settle_class, n, amount, settled_amount)
     SELECT merchant_id, id / 1024, transaction_type, payment_method, status,
       date_trunc('hour', created_at, 'UTC'), coalesce(failure_reason, ''),
-      settle_class(created_at, CASE status WHEN 'success' THEN settled_at END), count(*),
+      CASE status WHEN 'success' THEN settle_class(created_at, settled_at) ELSE 0 END, count(*),
       sum(amount), coalesce(sum(settled_amount), 0)
     FROM inserted GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY 2;
   ELSIF TG_OP = 'UPDATE' THEN
@@ -17,7 +17,7 @@ BEGIN
       failure_reason, settle_class, n, amount, settled_amount)
     SELECT merchant_id, id / 1024, transaction_type, payment_method, status,
       date_trunc('hour', created_at, 'UTC'), coalesce(failure_reason, ''),
-      settle_class(created_at, CASE status WHEN 'success' THEN settled_at END), sum(n),
+      CASE status WHEN 'success' THEN settle_class(created_at, settled_at) ELSE 0 END, sum(n),
       sum(n * amount), coalesce(sum(n * settled_amount), 0)
     FROM (SELECT i.*, 1 AS n FROM inserted i UNION ALL SELECT d.*, -1 FROM deleted d) AS moved
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
@@ -27,7 +27,7 @@ BEGIN
       failure_reason, settle_class, n, amount, settled_amount)
     SELECT merchant_id, id / 1024, transaction_type, payment_method, status,
       date_trunc('hour', created_at, 'UTC'), coalesce(failure_reason, ''),
-      settle_class(created_at, CASE status WHEN 'success' THEN settled_at END), -count(*),
+      CASE status WHEN 'success' THEN settle_class(created_at, settled_at) ELSE 0 END, -count(*),
       -sum(amount), -coalesce(sum(settled_amount), 0)
     FROM deleted GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY 2;
   END IF;
