@@ -3,6 +3,7 @@ import { queryFromInfo } from '@pothos/plugin-prisma'
 import type { GraphQLResolveInfo } from 'graphql'
 import type { Context } from '../context.ts'
 import { smallIdMax } from '../shared/ids.ts'
+import { invariant } from '../shared/invariant.ts'
 import {
   type PageConnection,
   connect,
@@ -22,6 +23,8 @@ export interface LazyConnection<Node> {
   readonly edges: Promise<PageConnection<Node>['edges']>
   readonly pageInfo: Promise<PageConnection<Node>['pageInfo']>
   totalCount(): Promise<number> | number
+  /** Only a list whose type has `totalAmount` has it. In whole francs. */
+  totalAmount?(): Promise<bigint>
 }
 
 /**
@@ -31,6 +34,7 @@ export interface LazyConnection<Node> {
 export function lazyConnection<Node>(
   read: () => Promise<PageConnection<Node>>,
   totalCount: () => Promise<number> | number,
+  totalAmount?: () => Promise<bigint>,
 ): LazyConnection<Node> {
   let page: Promise<PageConnection<Node>> | undefined
   const ask = () => (page ??= read())
@@ -42,17 +46,22 @@ export function lazyConnection<Node>(
       return ask().then(({ pageInfo }) => pageInfo)
     },
     totalCount,
+    ...(totalAmount && { totalAmount }),
   }
 }
 
 /** The description of a list's argument `offset`. */
 export const offsetWords = 'Number of rows to skip. Cursors are faster on long lists. Default: 0.'
 
-/** Makes the types of a list in which a client pages by cursors: `<name>Connection` and `<name>Edge`. */
+/**
+ * Makes the types of a list in which a client pages by cursors: `<name>Connection` and `<name>Edge`.
+ * @param amounts the amounts of the entries that `totalAmount` adds up; the field is left out without it
+ */
 export function connectionType<Type extends OutputType<Types>>(
   type: Type,
   name: string,
   description: string,
+  amounts?: string,
 ) {
   return builder.connectionObject(
     {
@@ -64,10 +73,22 @@ export function connectionType<Type extends OutputType<Types>>(
           description: 'Number of entries in the whole list that match its filter.',
           resolve: (page) => (page as unknown as LazyConnection<unknown>).totalCount(),
         }),
+        ...(amounts !== undefined && {
+          totalAmount: t.field({
+            type: 'Amount',
+            description: `Sum of the ${amounts} of all entries that match the filter, in whole XOF.`,
+            resolve: (page) => totalAmountOf(page as unknown as LazyConnection<unknown>),
+          }),
+        }),
       }),
     },
     { name: `${name}Edge` },
   )
+}
+
+function totalAmountOf({ totalAmount }: LazyConnection<unknown>): Promise<bigint> {
+  invariant(totalAmount, 'a list whose type has `totalAmount` can add up its amounts')
+  return totalAmount()
 }
 
 /** A table, with the functions of Prisma that read it. */
@@ -87,6 +108,8 @@ interface Newest<Row> {
   hasSmallIds?: boolean
   /** Counts the rows of the list, faster than one by one. */
   count?: () => Promise<number>
+  /** Adds up the amounts of the rows of the list, in whole francs. */
+  amount?: () => Promise<bigint>
   /**
    * Finds the ids between which a page is, and the rows to skip there; null where the list has no such rows.
    */
@@ -101,7 +124,7 @@ interface Newest<Row> {
 export function newestFirst<Row extends { id: bigint | number }>(
   ctx: Context,
   info: GraphQLResolveInfo,
-  { type, args, table, where, hasSmallIds = false, count, find }: Newest<Row>,
+  { type, args, table, where, hasSmallIds = false, count, amount, find }: Newest<Row>,
 ): LazyConnection<Row> {
   const page = readPage(args)
   const selected = selectedOf(ctx, info, type)
@@ -116,7 +139,7 @@ export function newestFirst<Row extends { id: bigint | number }>(
     const rows = await table.findMany(query as never)
     return connect(page, rows.map(edgeOf))
   }
-  return lazyConnection(read, count ?? (() => table.count({ where } as never) as Promise<number>))
+  return lazyConnection(read, count ?? (() => table.count({ where } as never) as Promise<number>), amount)
 }
 
 /**
@@ -152,8 +175,9 @@ export function relatedConnection<Row extends { id: bigint }>(
   args: PageArgs,
   rows: readonly Row[],
   totalCount: () => Promise<number>,
+  totalAmount?: () => Promise<bigint>,
 ) {
-  return { ...connect(readPage(args), rows.map(edgeOf)), totalCount }
+  return { ...connect(readPage(args), rows.map(edgeOf)), totalCount, ...(totalAmount && { totalAmount }) }
 }
 
 /** Returns the paths at which a page shows its nodes, in the form that Pothos needs for relations. */

@@ -240,6 +240,7 @@ const moving = [
   'disbursement_change',
   'payment_figure',
   'settle_time',
+  'link_figure',
   'audit_pass',
   'audit_point',
   'audit_proven',

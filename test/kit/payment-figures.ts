@@ -4,19 +4,19 @@ import type pg from 'pg'
 export const paymentsSql = `
   SELECT merchant_id, transaction_type::text AS type, payment_method, status::text, failure_reason,
     created_at AS at, amount, coalesce(settled_amount, 0) AS settled_amount, created_at AS begun,
-    CASE status WHEN 'success' THEN settled_at END AS settled_at
+    CASE status WHEN 'success' THEN settled_at END AS settled_at, payment_link_id
   FROM transaction WHERE transaction_type <> 'balance_check'
   UNION ALL
   SELECT merchant_id, 'payout', payment_method, CASE WHEN reversed_at IS NOT NULL THEN 'reversed'
       WHEN status = 'completed' THEN 'success' ELSE status::text END, failure_reason, created_at, amount,
     coalesce(settled_amount, 0), send_at,
-    CASE WHEN status = 'completed' AND reversed_at IS NULL THEN settled_at END
+    CASE WHEN status = 'completed' AND reversed_at IS NULL THEN settled_at END, NULL
   FROM payout
   UNION ALL
   SELECT merchant_id, 'recipient', payment_method,
     CASE WHEN reversed_at IS NOT NULL THEN 'reversed' ELSE status::text END, failure_reason, sent_at, amount,
     coalesce(settled_amount, 0), sent_at,
-    CASE WHEN status = 'success' AND reversed_at IS NULL THEN settled_at END
+    CASE WHEN status = 'success' AND reversed_at IS NULL THEN settled_at END, NULL
   FROM batch_recipient WHERE sent_at IS NOT NULL`
 
 /**
@@ -70,4 +70,18 @@ const figuresProof = `
       p.payment_method, settle_class(p.begun, p.settled_at), -1
     FROM payment p, unnest('{1,24}'::int[]) AS h WHERE p.settled_at IS NOT NULL
   ) AS e
-  GROUP BY e.merchant_id, e.hours, e.start, e.type, e.payment_method, e.class HAVING sum(e.n) <> 0`
+  GROUP BY e.merchant_id, e.hours, e.start, e.type, e.payment_method, e.class HAVING sum(e.n) <> 0
+  UNION ALL
+  SELECT format('link %s: %s too many, %s and %s XOF too much of %s within %s ms', e.payment_link_id, sum(e.n),
+    sum(e.amount), sum(e.settled_amount), e.status, e.class)
+  FROM (
+    SELECT payment_link_id, status::text, settle_class AS class, n, amount, settled_amount FROM link_figure
+    UNION ALL
+    SELECT payment_link_id, status::text, settle_class, n, amount, settled_amount
+    FROM transaction_count_change WHERE payment_link_id IS NOT NULL
+    UNION ALL
+    SELECT payment_link_id, status, settle_class(begun, settled_at), -1, -amount, -settled_amount
+    FROM payment WHERE payment_link_id IS NOT NULL
+  ) AS e
+  GROUP BY e.payment_link_id, e.status, e.class
+  HAVING sum(e.n) <> 0 OR sum(e.amount) <> 0 OR sum(e.settled_amount) <> 0`

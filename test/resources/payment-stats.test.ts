@@ -3,11 +3,8 @@ import { beforeAll, expect, test } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
 import { compactCounts } from '../../src/resources/transactions/list.ts'
-import {
-  compactDisbursements,
-  readPaymentStats,
-  type PaymentFigures,
-} from '../../src/resources/stats/read.ts'
+import { type PaymentFigures, readBatchStats, readLinkStats } from '../../src/resources/stats/figures.ts'
+import { compactDisbursements, readPaymentStats } from '../../src/resources/stats/read.ts'
 import { useTestDatabase } from '../kit/database.ts'
 import { borrow } from '../kit/client.ts'
 import { makeMerchant } from '../kit/merchants.ts'
@@ -41,7 +38,8 @@ interface Payment {
 
 const rowsOf = `
   SELECT type, payment_method AS "paymentMethod", status, failure_reason AS failure, at, amount,
-    settled_amount AS "settledAmount", extract(epoch FROM settled_at - begun)::float8 * 1000 AS "settleMs"
+    settled_amount AS "settledAmount", extract(epoch FROM settled_at - begun)::float8 * 1000 AS "settleMs",
+    payment_link_id AS link
   FROM (${paymentsSql}) AS payment WHERE merchant_id = $1`
 
 let merchantId: number
@@ -53,10 +51,16 @@ beforeAll(async () => {
   neighbour = (await makeMerchant(pool)).merchantId
   for (const id of [merchantId, neighbour])
     await db.owner.query(
-      `INSERT INTO batch (id, merchant_id, maker, created_at) VALUES ($1, $1, 'member:1', now())`,
-      [id],
+      `WITH links AS (
+         INSERT INTO payment_link (id, merchant_id, title, url_slug, created_at, updated_at)
+         SELECT link, $1, 'Mil', 'link-' || link, now(), now() FROM unnest($2::int[]) AS link
+       )
+       INSERT INTO batch (id, merchant_id, maker, created_at) VALUES ($1, $1, 'member:1', now())`,
+      [id, linksOf(id)],
     )
 })
+
+const linksOf = (merchant: number) => [1, 2, 3].map((nth) => merchant * 10 + nth)
 
 /** Adds payments of every kind, some exactly at an hour, and moves each along a random life. */
 async function addPayments(merchant: number, n: number): Promise<void> {
@@ -87,9 +91,14 @@ interface Outcome {
 async function addTransaction(kind: string, life: Life, { settledAt, settled, reason }: Outcome) {
   const { rows } = await db.owner.query<{ id: bigint }>(
     `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
-       reference, request_data, created_at)
-     VALUES ($1, $6, $2, '+22370000001', $3, $7, $5, '{}', $4) RETURNING id`,
-    [...life, kind, kind === 'pay' ? 'pending' : 'processing'],
+       reference, request_data, created_at, payment_link_id)
+     VALUES ($1, $6, $2, '+22370000001', $3, $7, $5, '{}', $4, $8) RETURNING id`,
+    [
+      ...life,
+      kind,
+      kind === 'pay' ? 'pending' : 'processing',
+      kind === 'pay' ? pick([null, ...linksOf(life[0])]) : null,
+    ],
   )
   const ends = kind === 'pay' ? ['success', 'expired', 'cancelled'] : ['success']
   const status = pick(['', 'success', 'failed', ...ends])
@@ -265,11 +274,35 @@ async function compare(): Promise<void> {
   expect([...periods.keys()]).toEqual([])
 }
 
+/** Holds the figures of links and of a batch to their rows. */
+async function compareSubjects(): Promise<void> {
+  const ask = <Result>(read: (ctx: Context) => Promise<Result>) =>
+    asMerchant(merchantId, () =>
+      read({ actor: { merchantId }, database: db.database, loaders: new Map() } as unknown as Context),
+    )
+  const { rows } = await db.owner.query<Payment & { link: number | null }>(rowsOf, [merchantId])
+  const links = [...linksOf(merchantId), ...linksOf(neighbour)]
+  const figures = await ask((ctx) => Promise.all(links.map((link) => readLinkStats(ctx, link))))
+  expect(figures).toEqual(links.map((one) => figuresOf(rows.filter(({ link }) => link === one))))
+  const { rows: recipients } = await db.owner.query<Payment>(
+    `SELECT CASE WHEN reversed_at IS NOT NULL THEN 'reversed' ELSE status::text END AS status, amount,
+       coalesce(settled_amount, 0) AS "settledAmount", CASE WHEN status = 'success' AND reversed_at IS NULL
+         THEN extract(epoch FROM settled_at - sent_at)::float8 * 1000 END AS "settleMs"
+     FROM batch_recipient WHERE batch_id = $1`,
+    [merchantId],
+  )
+  const batches = await ask((ctx) =>
+    Promise.all([merchantId, neighbour].map((id) => readBatchStats(ctx, id))),
+  )
+  expect(batches).toEqual([figuresOf(recipients), figuresOf([])])
+}
+
 test('every figure equals the sum of its rows, before and after changes are added', async () => {
   await addPayments(neighbour, 40)
   for (let round = 0; round < strength(4, 60); round += 1) {
     await addPayments(merchantId, 50)
     for (let question = 0; question < 10; question += 1) await compare()
+    await compareSubjects()
     if (round % 2 === 0) await compactCounts(pool)
     if (round % 3 === 0) await compactDisbursements(pool, 25)
     expect(await wrongFigures(db.owner)).toEqual([])
@@ -281,6 +314,7 @@ test.each([
   ['payment_figure', 'amount = amount + 1'],
   ['payment_figure', 'settled_amount = settled_amount - 1'],
   ['settle_time', 'n = n + 1'],
+  ['link_figure', 'amount = amount + 1'],
 ])('the proof of the figures notices in %s: %s', async (table, change) => {
   const client = await borrow(db.owner)
   await client.query('BEGIN')
@@ -295,11 +329,13 @@ test('the migration fills the figures from the payments, beside changes that are
   await addPayments(merchantId, 5)
   const migration = readFileSync('prisma/migrations/0009_payment_figures/migration.sql', 'utf8')
   const client = await borrow(db.owner)
-  await client.query('BEGIN; DELETE FROM payment_figure; DELETE FROM settle_time')
+  await client.query('BEGIN; DELETE FROM payment_figure; DELETE FROM settle_time; DELETE FROM link_figure')
   expect(await wrongFigures(client)).not.toEqual([])
-  // Databases of before have no changes of payouts and recipients.
+  // The changes of a database of before are those of transactions, by fewer properties.
   await client.query(
-    `DELETE FROM disbursement_change; ${migration.slice(migration.indexOf('CREATE FUNCTION pg_temp'))}`,
+    `DELETE FROM disbursement_change;
+     UPDATE transaction_count_change SET payment_link_id = NULL, failure_reason = '', settle_class = 0;
+     ${migration.slice(migration.indexOf('CREATE FUNCTION pg_temp'))}`,
   )
   const wrong = await wrongFigures(client)
   await client.query('ROLLBACK')

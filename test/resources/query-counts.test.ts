@@ -226,12 +226,12 @@ const counted = new RegExp(
     '^SELECT (t\\.|count)[^;]* FROM [a-z_]+ AS t( |$)',
     'FROM (transaction_count|ledger_entry|approval_verdict|operator_request WHERE recipient)',
     'FROM settlement_exception',
-    '(pages|totals)_of_recipients\\(',
+    '(pages|sums)_of_recipients\\(',
     'statement_of\\(',
     'GROUP BY refund_of_id',
     'transaction_(of_kinds_)?at\\(',
     'event_log_position',
-    'payment_(stats|times)\\(',
+    '(payment|link|batch)_(stats|times)\\(',
   ].join('|'),
 )
 

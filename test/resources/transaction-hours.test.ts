@@ -5,6 +5,7 @@ import {
   compactCounts,
   countTransactions,
   findPage,
+  sumTransactions,
   type TransactionFilter,
   transactionsWhere,
 } from '../../src/resources/transactions/list.ts'
@@ -64,6 +65,8 @@ async function comparePeriods(merchantId: number, rounds: number): Promise<void>
     const where = transactionsWhere(ctx, filter)
     const total = await prisma.transaction.count({ where })
     expect(await countTransactions(ctx, filter), JSON.stringify(filter)).toBe(total)
+    const { _sum: sum } = await prisma.transaction.aggregate({ where, _sum: { amount: true } })
+    expect(await sumTransactions(ctx, filter), JSON.stringify(filter)).toBe(sum.amount ?? 0n)
     const window = await findPage(ctx, filter, { skip: 3, take: 5 })
     const list = { where, orderBy: { id: 'desc' }, take: 5, select: { id: true } } as const
     const id = window?.id ?? {}

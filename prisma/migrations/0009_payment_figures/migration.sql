@@ -7,7 +7,8 @@ CREATE TYPE payment_kind AS ENUM ('pay', 'deposit', 'payout', 'recipient');
 
 ALTER TABLE transaction_count_change
   ADD COLUMN failure_reason text NOT NULL DEFAULT '',
-  ADD COLUMN settle_class bigint NOT NULL DEFAULT 0;
+  ADD COLUMN settle_class bigint NOT NULL DEFAULT 0,
+  ADD COLUMN payment_link_id integer;
 
 -- The changes that payouts and recipients of batches make, until they are added to the figures. Rows are only
 -- inserted, so that no statement waits for another.
@@ -53,11 +54,23 @@ CREATE TABLE settle_time (
   CONSTRAINT settle_time_pkey PRIMARY KEY (merchant_id, hours, start, kind, payment_method, settle_class)
 );
 
+-- The payments by one link.
+CREATE TABLE link_figure (
+  merchant_id integer NOT NULL,
+  payment_link_id integer NOT NULL,
+  status transaction_status NOT NULL,
+  settle_class bigint NOT NULL,
+  n bigint NOT NULL,
+  amount bigint NOT NULL,
+  settled_amount bigint NOT NULL,
+  CONSTRAINT link_figure_pkey PRIMARY KEY (merchant_id, payment_link_id, status, settle_class)
+);
+
 DO $$
 DECLARE
   isolated text;
 BEGIN
-  FOREACH isolated IN ARRAY ARRAY['disbursement_change', 'payment_figure', 'settle_time'] LOOP
+  FOREACH isolated IN ARRAY ARRAY['disbursement_change', 'payment_figure', 'settle_time', 'link_figure'] LOOP
     EXECUTE format('GRANT SELECT ON %I TO payments_merchant, payments_service', isolated);
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', isolated);
     EXECUTE format('CREATE POLICY "every_row" ON %I TO payments_owner USING (true)', isolated);
@@ -117,3 +130,8 @@ FROM figure GROUP BY 1, 2, 3, 4, 5, 6, 7;
 INSERT INTO settle_time
 SELECT merchant_id, hours, start, kind, payment_method, settle_class, sum(n)
 FROM figure WHERE settle_class > 0 GROUP BY 1, 2, 3, 4, 5, 6;
+INSERT INTO link_figure
+SELECT t.merchant_id, t.payment_link_id, t.status, pg_temp.class_of(CASE WHEN t.status = 'success'
+    THEN greatest(extract(epoch FROM t.settled_at - t.created_at) * 1000, 0)::bigint END),
+  count(*), sum(t.amount), sum(coalesce(t.settled_amount, 0))
+FROM transaction t WHERE t.payment_link_id IS NOT NULL GROUP BY 1, 2, 3, 4;

@@ -24,13 +24,24 @@ interface RecipientsPage extends PageArgs {
 /** The counts of recipients that the row of a batch stores. */
 export type Counted = Pick<
   Batch,
-  'id' | 'recipientCount' | 'processingCount' | 'succeededCount' | 'failedCount' | 'cancelledCount'
+  | 'id'
+  | 'recipientCount'
+  | 'processingCount'
+  | 'succeededCount'
+  | 'failedCount'
+  | 'cancelledCount'
+  | 'totalAmount'
 >
 
-/** A page of the recipients of a batch, and their number. Each is read only when its function is called. */
+/**
+ * A page of the recipients of a batch, their number and the sum of their amounts. Each is read only when its
+ * function is called.
+ */
 export interface RecipientsOfBatch {
   read: () => Promise<PageConnection<BatchRecipient>>
-  count: () => Promise<number> | number
+  count: () => Promise<number>
+  /** Adds up the amounts, in whole francs. */
+  amount: () => Promise<bigint>
 }
 
 /**
@@ -52,15 +63,17 @@ export function pageOfRecipients(ctx: Context, batch: Counted, raw: RecipientsPa
     skip,
     isBackward,
   }
+  const sums = () => loaderOf(ctx, 'sums', { ...everywhere, ...filter, ...amounts }, sumRows).load(batch.id)
+  const { status, ...others } = filter
+  const hasOthers = Object.values({ ...others, ...amounts }).some((value) => value != null)
   return {
     read: async () => {
       const rows = await loaderOf(ctx, 'rows', options, readRows).load(batch.id)
       return connect(page, rows.map(edgeOf))
     },
-    count: () => {
-      const { status, ...others } = filter
-      if (Object.values({ ...others, ...amounts }).some((value) => value != null))
-        return loaderOf(ctx, 'count', { ...everywhere, ...filter, ...amounts }, countRows).load(batch.id)
+    amount: async () => (hasOthers || status ? (await sums()).amount : batch.totalAmount),
+    count: async () => {
+      if (hasOthers) return (await sums()).n
       if (!status) return batch.recipientCount
       const counts = countsOf(batch)
       return [...new Set(status)].reduce((sum, each) => sum + counts[each], 0)
@@ -157,15 +170,15 @@ async function readRows(ctx: Context, batchIds: readonly number[], options: Page
   return batchIds.map((id) => byBatch.get(id) ?? [])
 }
 
-const totalsOf = sqlFunction('totals_of_recipients', {
+const sumsOf = sqlFunction('sums_of_recipients', {
   takes: filterTypes,
-  gives: { batchId: 'int', n: 'int' },
+  gives: { batchId: 'int', n: 'int', amount: 'bigint' },
 })
 
-async function countRows(ctx: Context, batchIds: readonly number[], options: PageOptions) {
-  const rows = await totalsOf(ctx.database.merchantPool, requestsOf(ctx, batchIds, options))
-  const byBatch = new Map(rows.map(({ batchId, n }) => [batchId, n]))
-  return batchIds.map((id) => byBatch.get(id) ?? 0)
+async function sumRows(ctx: Context, batchIds: readonly number[], options: PageOptions) {
+  const rows = await sumsOf(ctx.database.merchantPool, requestsOf(ctx, batchIds, options))
+  const byBatch = new Map(rows.map((row) => [row.batchId, row]))
+  return batchIds.map((id) => byBatch.get(id) ?? { n: 0, amount: 0n })
 }
 
 function requestsOf(ctx: Context, batchIds: readonly number[], options: PageOptions) {

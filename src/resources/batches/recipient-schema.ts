@@ -222,7 +222,7 @@ const Recipient = builder.prismaNode('BatchRecipient', {
   }),
 })
 
-const Recipients = connectionType(Recipient, 'BatchRecipient', 'A page of recipients.')
+const Recipients = connectionType(Recipient, 'BatchRecipient', 'A page of recipients.', 'amounts')
 
 const RecipientFilter = inputOf('RecipientFilter', recipientFilterInput, {
   description: 'Selects recipients of a list. A recipient must match all fields that are given.',
@@ -247,8 +247,8 @@ builder.prismaObjectField('Batch', 'recipients', (t) =>
       offset: t.arg.int({ description: offsetWords }),
     },
     resolve: (batch, args, ctx) => {
-      const { read, count } = pageOfRecipients(ctx, batch, args)
-      return lazyConnection(read, count)
+      const { read, count, amount } = pageOfRecipients(ctx, batch, args)
+      return lazyConnection(read, count, amount)
     },
   }),
 )

@@ -15,7 +15,7 @@ import { batchTitleLengthMax, createBatch, createBatchInput, dryRunCreate } from
 import { duplicatesOf } from './duplicates.ts'
 import { BatchForecast, DuplicateAccount, InputWarning } from './preview-schema.ts'
 import type { BatchChange } from './preview.ts'
-import { batchesWhere, batchFilterInput } from './list.ts'
+import { batchesWhere, batchFilterInput, sumBatches } from './list.ts'
 import { processBatch, dryRunProcess } from './process.ts'
 import { countsOf } from './recipient-pages.ts'
 import { retryFailed } from './retry.ts'
@@ -42,6 +42,7 @@ export const countsSelect = {
   succeededCount: true,
   failedCount: true,
   cancelledCount: true,
+  totalAmount: true,
 } as const
 
 export const Batch = builder.prismaNode('Batch', {
@@ -141,7 +142,7 @@ const BatchFilter = inputOf('BatchFilter', batchFilterInput, {
   },
 })
 
-const Batches = connectionType(Batch, 'Batch', 'A page of batches.')
+const Batches = connectionType(Batch, 'Batch', 'A page of batches.', '`totalAmount`s')
 
 builder.queryFields((t) => ({
   batch: t.prismaField({
@@ -168,6 +169,7 @@ builder.queryFields((t) => ({
         args,
         table: ctx.database.prisma.batch,
         where: batchesWhere(ctx, filter),
+        amount: () => sumBatches(ctx, filter),
         hasSmallIds: true,
       }),
   }),

@@ -59,4 +59,33 @@ export async function countPayouts(ctx: Context, raw: PayoutFilter | null | unde
   return Number(counted.n ?? 0n)
 }
 
+/**
+ * Adds up the amounts of the payouts that match a filter, exactly, in whole francs. Those by method and status
+ * come from the figures of days; for any other filter this adds up the rows.
+ * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
+ */
+export async function sumPayouts(ctx: Context, raw: PayoutFilter | null | undefined): Promise<bigint> {
+  const where = payoutsWhere(ctx, raw)
+  const isCounted = Object.keys(where).every((name) => countedBy.has(name))
+  if (!isCounted) {
+    const { _sum: sum } = await ctx.database.prisma.payout.aggregate({ where, _sum: { amount: true } })
+    return sum.amount ?? 0n
+  }
+  const { rows } = await ctx.database.merchantPool.query<{ amount: bigint }>({
+    name: 'payout_amounts',
+    text: `SELECT coalesce(sum(amount), 0)::bigint AS amount FROM (
+        SELECT merchant_id, kind, payment_method, status, amount FROM payment_figure WHERE hours = 24
+        UNION ALL SELECT merchant_id, kind, payment_method, status, amount FROM disbursement_change
+      ) AS counted
+      WHERE merchant_id = $1 AND kind = 'payout' AND ($2::provider[] IS NULL OR payment_method = ANY ($2))
+        AND ($3::transaction_status[] IS NULL OR status = ANY ($3))`,
+    values: [where.merchantId, where.paymentMethod?.in ?? null, where.status?.in.flatMap(figuredAs) ?? null],
+  })
+  return rows[0]?.amount ?? 0n
+}
+
+/** The statuses that figures have for a payout: one that came back is completed too. */
+const figuredAs = (status: (typeof payoutStates.statuses)[number]) =>
+  status === 'completed' ? ['success', 'reversed'] : [status]
+
 const countedBy: ReadonlySet<string> = new Set(['merchantId', 'paymentMethod', 'status'])

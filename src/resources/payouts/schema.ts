@@ -14,7 +14,7 @@ import { currency, grouped } from '../../shared/money.ts'
 import { withheldAmount, withheldWords } from '../disbursements/withheld.ts'
 import { cancelPayout } from './cancel.ts'
 import { createPayout, createPayoutInput } from './create.ts'
-import { countPayouts, payoutsWhere, payoutFilterInput } from './list.ts'
+import { countPayouts, payoutsWhere, payoutFilterInput, sumPayouts } from './list.ts'
 import { payoutStates } from './states.ts'
 import { limits } from '../../shared/limits.ts'
 
@@ -140,7 +140,7 @@ const PayoutFilter = inputOf('PayoutFilter', payoutFilterInput, {
   },
 })
 
-const Payouts = connectionType(Payout, 'Payout', 'A page of payouts.')
+const Payouts = connectionType(Payout, 'Payout', 'A page of payouts.', 'requested amounts')
 
 builder.queryFields((t) => ({
   payout: t.prismaField({
@@ -180,6 +180,7 @@ builder.queryFields((t) => ({
         table: ctx.database.prisma.payout,
         where: payoutsWhere(ctx, filter),
         count: () => countPayouts(ctx, filter),
+        amount: () => sumPayouts(ctx, filter),
       }),
   }),
 }))

@@ -11,6 +11,7 @@ import { invalidInput, oneOf, provider, readInput } from '../../shared/input.ts'
 import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { time, timeUntil } from '../../shared/time.ts'
+import type { PaymentFigures } from './figures.ts'
 import { refusingZone, timeZoneName } from '../settings/time-zone.ts'
 import type { TransactionStatus } from '../transactions/states.ts'
 
@@ -35,20 +36,6 @@ const paymentStatsInput = z.object({
   paymentMethod: someOf(provider).nullish(),
   timeZone: timeZoneName.nullish(),
 })
-
-/** Figures of a set of payments. */
-export interface PaymentFigures {
-  count: bigint
-  /** Whole francs that were asked for. */
-  amount: Xof
-  /** Whole francs that operators confirmed. */
-  settledAmount: Xof
-  succeeded: bigint
-  /** The number of payments that are over: paid, failed, expired, cancelled, given back. */
-  ended: bigint
-  medianMs: bigint | null
-  p95Ms: bigint | null
-}
 
 /** The payments of a period that share the asked properties; the other properties are null. */
 export interface PaymentGroup extends PaymentFigures {

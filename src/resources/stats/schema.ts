@@ -3,8 +3,8 @@ import { PaymentMethod, wordEnum } from '../../graphql/enums.ts'
 import { FailureReasonEnum } from '../../graphql/failure.ts'
 import { selects } from '../../graphql/selection.ts'
 import { TransactionStatus } from '../transactions/schema.ts'
+import { PaymentFiguresType, PaymentSummary } from './figures-schema.ts'
 import {
-  type PaymentFigures,
   type PaymentGroup,
   type paymentKinds,
   type PaymentStats,
@@ -47,45 +47,9 @@ const Property = wordEnum<(typeof statsProperties)[number]>(
   'A property by which `paymentStats` groups the payments of a period.',
 )
 
-const Figures = builder.interfaceRef<PaymentFigures>('PaymentFigures').implement({
-  description: 'Numbers about a set of payments. Amounts are in whole XOF.',
-  fields: (t) => ({
-    count: t.expose('count', { type: 'SafeInt', description: 'Number of payments.' }),
-    amount: t.expose('amount', { type: 'Amount', description: 'Sum of the requested amounts.' }),
-    settledAmount: t.expose('settledAmount', {
-      type: 'Amount',
-      description: 'Sum of the amounts that the operators confirmed.',
-    }),
-    successRate: t.float({
-      nullable: true,
-      description:
-        'Successful payments divided by all payments that have ended, 0 to 1; null when none has ended. ' +
-        'Expired and cancelled payments have ended; payments that were given back later did not succeed.',
-      resolve: ({ succeeded, ended }) => (ended === 0n ? null : Number(succeeded) / Number(ended)),
-    }),
-    medianMs: t.expose('medianMs', {
-      type: 'SafeInt',
-      nullable: true,
-      description:
-        'Half of the successful payments were settled within this time, in milliseconds; null when there ' +
-        'is none. It is rounded up to the next of 24 steps per power of ten, so at most by 10 %.',
-    }),
-    p95Ms: t.expose('p95Ms', {
-      type: 'SafeInt',
-      nullable: true,
-      description: '95 of 100 successful payments were settled within this time; as `medianMs`.',
-    }),
-  }),
-})
-
-const Total = builder.objectRef<PaymentFigures>('PaymentTotal').implement({
-  description: 'The numbers of all periods together.',
-  interfaces: [Figures],
-})
-
 const Group = builder.objectRef<PaymentGroup>('PaymentStatsGroup').implement({
   description: 'The payments of a period that share the properties of `by`.',
-  interfaces: [Figures],
+  interfaces: [PaymentFiguresType],
   fields: (t) => ({
     type: t.expose('type', {
       type: Kind,
@@ -113,7 +77,7 @@ const Group = builder.objectRef<PaymentGroup>('PaymentStatsGroup').implement({
 const Bucket = builder.objectRef<StatsBucket>('PaymentStatsBucket').implement({
   description:
     'The payments that were created in one period. A recipient counts in that of its first sending.',
-  interfaces: [Figures],
+  interfaces: [PaymentFiguresType],
   fields: (t) => ({
     start: t.expose('start', { type: 'DateTime', description: 'The first moment of the period.' }),
     end: t.expose('end', { type: 'DateTime', description: 'The first moment of the next period.' }),
@@ -132,7 +96,10 @@ builder.queryField('paymentStats', (t) =>
         timeZone: stats.exposeString('timeZone', {
           description: 'The time zone in which the periods begin.',
         }),
-        total: stats.expose('total', { type: Total, description: 'The numbers of all periods together.' }),
+        total: stats.expose('total', {
+          type: PaymentSummary,
+          description: 'The numbers of all periods together.',
+        }),
         buckets: stats.expose('buckets', {
           type: [Bucket],
           description: 'Every period from the one of `from` to the last one before `to`, also empty ones.',

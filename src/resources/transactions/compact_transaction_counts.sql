@@ -96,6 +96,15 @@ BEGIN
     GROUP BY 1, 2, 3, 4, 5, 6 HAVING sum(n) <> 0 ORDER BY 1, 2, 3
     ON CONFLICT (merchant_id, hours, start, kind, payment_method, settle_class) DO UPDATE
       SET n = k.n + excluded.n
+  ), links AS (
+    INSERT INTO link_figure AS k (merchant_id, payment_link_id, status, settle_class, n, amount,
+      settled_amount)
+    SELECT merchant_id, payment_link_id, status, settle_class, sum(n), sum(amount), sum(settled_amount)
+    FROM taken WHERE payment_link_id IS NOT NULL
+    GROUP BY 1, 2, 3, 4 HAVING sum(n) <> 0 OR sum(amount) <> 0 OR sum(settled_amount) <> 0 ORDER BY 1, 2
+    ON CONFLICT (merchant_id, payment_link_id, status, settle_class) DO UPDATE
+      SET n = k.n + excluded.n, amount = k.amount + excluded.amount,
+        settled_amount = k.settled_amount + excluded.settled_amount
   ), changed AS (
     SELECT merchant_id, min(first_id) AS first_id FROM blocks GROUP BY merchant_id
   )

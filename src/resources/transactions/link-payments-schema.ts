@@ -7,7 +7,12 @@ import type { transactionStates } from './states.ts'
 
 type TransactionState = (typeof transactionStates.statuses)[number]
 
-const LinkPayments = connectionType(Transaction, 'LinkPayment', 'A page of payments by a payment link.')
+const LinkPayments = connectionType(
+  Transaction,
+  'LinkPayment',
+  'A page of payments by a payment link.',
+  'requested amounts',
+)
 
 builder.prismaObjectField('PaymentLink', 'payments', (t) =>
   t.field({
@@ -24,17 +29,24 @@ builder.prismaObjectField('PaymentLink', 'payments', (t) =>
         nodesOf('Transaction'),
       ),
     }),
-    resolve: ({ id, transactions }, args, ctx) =>
-      relatedConnection(args, transactions, () => countPayments(ctx, id, args.status ?? null)),
+    resolve: ({ id, transactions }, { status, ...args }, ctx) => {
+      const sums = () => sumPayments(ctx, id, status ?? null)
+      return relatedConnection(
+        args,
+        transactions,
+        async () => (await sums()).count,
+        async () => (await sums()).amount,
+      )
+    },
   }),
 )
 
-/** Counts the payments by a link. One statement counts those of all links of an operation. */
-function countPayments(
+/** Counts and adds up the payments by a link. One statement does it for all links of an operation. */
+function sumPayments(
   ctx: Context,
   linkId: number,
   status: readonly TransactionState[] | null,
-): Promise<number> {
+): Promise<{ count: number; amount: bigint }> {
   const read = async (linkIds: readonly number[]) => {
     const rows = await ctx.database.prisma.transaction.groupBy({
       by: 'paymentLinkId',
@@ -44,9 +56,13 @@ function countPayments(
         ...(status && { status: { in: [...status] } }),
       },
       _count: true,
+      _sum: { amount: true },
     })
-    const counts = new Map(rows.map(({ paymentLinkId: id, _count: n }) => [id, n]))
-    return linkIds.map((id) => counts.get(id) ?? 0)
+    const sums = new Map(rows.map((row) => [row.paymentLinkId, row]))
+    return linkIds.map((id) => ({
+      count: sums.get(id)?._count ?? 0,
+      amount: sums.get(id)?._sum.amount ?? 0n,
+    }))
   }
   return loader(ctx, `payments of links ${status?.join()}`, read).load(linkId)
 }

@@ -59,8 +59,43 @@ export async function countTransactions(
   const filter = readInput(transactionFilterInput, raw ?? {})
   const kind = kindOf(ctx, filter)
   const { createdFrom: from, createdTo: to } = filter
-  const total = kind && (from || to ? await countPeriod(ctx, kind, { from, to }) : await countAll(ctx, kind))
-  return total ?? ctx.database.prisma.transaction.count({ where: transactionsWhere(ctx, raw) })
+  if (!kind) return ctx.database.prisma.transaction.count({ where: transactionsWhere(ctx, raw) })
+  return from || to ? Number(await sumPeriod(ctx, kind, { from, to }, 'n')) : countAll(ctx, kind)
+}
+
+/**
+ * Adds up the requested amounts of the transactions that match a filter, exactly, in whole francs, as
+ * `countTransactions` counts them.
+ * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
+ */
+export async function sumTransactions(
+  ctx: Context,
+  raw: TransactionFilter | null | undefined,
+): Promise<bigint> {
+  const filter = readInput(transactionFilterInput, raw ?? {})
+  const kind = kindOf(ctx, filter)
+  const { createdFrom: from, createdTo: to } = filter
+  if (kind) return from || to ? sumPeriod(ctx, kind, { from, to }, 'amount') : sumAll(ctx, kind)
+  const where = transactionsWhere(ctx, raw)
+  const { _sum: sum } = await ctx.database.prisma.transaction.aggregate({ where, _sum: { amount: true } })
+  return sum.amount ?? 0n
+}
+
+/** Adds up the amounts of a kind by the figures of days. A check of a balance has the amount 0. */
+async function sumAll(ctx: Context, kind: Kind): Promise<bigint> {
+  const { rows } = await ctx.database.merchantPool.query<{ amount: bigint }>({
+    name: 'transaction_amounts',
+    text: `SELECT coalesce(sum(amount), 0)::bigint AS amount FROM (
+        SELECT amount FROM payment_figure
+        WHERE merchant_id = $1 AND hours = 24 AND kind IN ('pay', 'deposit')
+          AND ($2::transaction_type[] IS NULL OR kind::text = ANY ($2::text[]))
+          AND ($3::provider[] IS NULL OR payment_method = ANY ($3))
+          AND ($4::transaction_status[] IS NULL OR status = ANY ($4))
+        UNION ALL SELECT amount FROM transaction_count_change WHERE ${isOfKind}
+      ) AS counted`,
+    values: kind,
+  })
+  return rows[0]?.amount ?? 0n
 }
 
 async function countAll(ctx: Context, kind: Kind): Promise<number> {
@@ -84,30 +119,36 @@ interface Period {
 const hourMs = 60 * 60 * 1_000
 
 /**
- * Counts the transactions of a kind in a period: the whole hours by their counts, the rest of the first and
- * the last hour by their rows. One statement reads all of it, in one snapshot.
+ * Counts the transactions of a kind in a period, or adds up their amounts: the whole hours by their counts,
+ * the rest of the first and the last hour by their rows. One statement reads all of it, in one snapshot.
  */
-async function countPeriod(ctx: Context, kind: Kind, { from, to }: Period): Promise<number> {
+async function sumPeriod(
+  ctx: Context,
+  kind: Kind,
+  { from, to }: Period,
+  column: 'n' | 'amount',
+): Promise<bigint> {
   const [start, end] = [from?.getTime() ?? -Infinity, (to?.getTime() ?? Infinity) + 1]
-  if (end <= start) return 0
+  if (end <= start) return 0n
   const firstHour = Math.ceil(start / hourMs) * hourMs
   // In a period within an hour, the rows up to the end are those before the first whole hour.
   const lastHour = Math.max(Math.floor(end / hourMs) * hourMs, firstHour)
   const rest = [start, Math.min(firstHour, end), Math.max(lastHour, start), end]
   const hours = 'hour >= $5 AND hour < $6'
-  const { rows } = await ctx.database.merchantPool.query<{ n: bigint }>({
-    name: 'transaction_total_of_period',
-    text: `SELECT coalesce(sum(n), 0)::bigint AS n FROM (
-        SELECT n FROM transaction_hour WHERE ${isOfKind} AND ${hours}
-        UNION ALL SELECT n FROM transaction_count_change WHERE ${isOfKind} AND ${hours}
-        UNION ALL SELECT count(*) FROM transaction
+  const ofRows = column === 'n' ? 'count(*)' : 'coalesce(sum(amount), 0)'
+  const { rows } = await ctx.database.merchantPool.query<{ total: bigint }>({
+    name: `transaction_total_of_period_${column}`,
+    text: `SELECT coalesce(sum(${column}), 0)::bigint AS total FROM (
+        SELECT ${column} FROM transaction_hour WHERE ${isOfKind} AND ${hours}
+        UNION ALL SELECT ${column} FROM transaction_count_change WHERE ${isOfKind} AND ${hours}
+        UNION ALL SELECT ${ofRows} FROM transaction
         WHERE ${isOfKind} AND created_at >= $7 AND created_at < $8
-        UNION ALL SELECT count(*) FROM transaction
+        UNION ALL SELECT ${ofRows} FROM transaction
         WHERE ${isOfKind} AND created_at >= $9 AND created_at < $10
       ) AS counted`,
     values: [...kind, ...[firstHour, lastHour, ...rest].map(momentOf)],
   })
-  return Number(rows[0]?.n)
+  return rows[0]?.total ?? 0n
 }
 
 /** Writes a moment for PostgreSQL, also one outside of the years that it accepts. */

@@ -13,6 +13,7 @@ import { checkPayment, paymentState, paymentWords } from './check.ts'
 import {
   countTransactions,
   findPage,
+  sumTransactions,
   transactionsWhere,
   type transactionTypes,
   transactionFilterInput,
@@ -190,7 +191,12 @@ const TransactionFilter = inputOf('TransactionFilter', transactionFilterInput, {
   },
 })
 
-const Transactions = connectionType(Transaction, 'Transaction', 'A page of transactions.')
+const Transactions = connectionType(
+  Transaction,
+  'Transaction',
+  'A page of transactions.',
+  'requested amounts',
+)
 
 builder.queryFields((t) => ({
   transaction: t.prismaField({
@@ -232,6 +238,7 @@ builder.queryFields((t) => ({
         table: ctx.database.prisma.transaction,
         where: transactionsWhere(ctx, filter),
         count: () => countTransactions(ctx, filter),
+        amount: () => sumTransactions(ctx, filter),
         find: (page) => findPage(ctx, filter, page),
       }),
   }),

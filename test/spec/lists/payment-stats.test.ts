@@ -21,6 +21,7 @@ beforeAll(async () => {
   await fixture.paid(shop, { amount: 1_500, customer_phone: customer('02') })
   await fixture.paid(shop, { amount: 700, payment_method: 'OperatorB' })
   await fixture.deposit(shop)
+  await fixture.rest('POST', '/payment-links', { token: shop.token, body: { title: 'Mil' } })
   await fixture.deposit(shop, { amount: 3_000, destination_phone: customer('00') }, undefined, '/payouts')
   const recipient = { name: 'Awa', account: customer('00'), amount: 4_000, payment_method: 'OperatorA' }
   const { body } = await fixture.rest('POST', '/bulk/batches', {
@@ -65,6 +66,40 @@ describe('figures of payments', () => {
     ]
     expect(buckets[0].groups).toHaveLength(groups.length)
     expect(buckets[0].groups).toEqual(expect.arrayContaining(groups))
+  })
+
+  test('of links and batches are those of their payments; lists add up their amounts', async () => {
+    const { data, errors } = await ask(
+      `{ paymentLinks { nodes { stats { ${figures} } payments { totalCount totalAmount } } }
+        batches { totalAmount nodes { stats { count amount settledAmount successRate }
+          recipients { totalAmount } failed: recipients(filter: { status: FAILED }) { totalAmount }
+          rich: recipients(filter: { amountMin: 4000 }) { totalCount totalAmount } } }
+        transactions { totalAmount } paid: transactions(filter: { status: SUCCESS }) { totalAmount }
+        rich: transactions(filter: { amountMin: 1500 }) { totalAmount }
+        payouts { totalAmount } completed: payouts(filter: { status: COMPLETED }) { totalAmount }
+        none: payouts(filter: { amountMax: 2999 }) { totalAmount } }`,
+    )
+    expect(errors).toBeUndefined()
+    expect(data).toMatchObject({
+      paymentLinks: { nodes: [{ stats: none, payments: { totalCount: 0, totalAmount: 0 } }] },
+      batches: {
+        totalAmount: 8_000,
+        nodes: [
+          {
+            stats: { count: 2, amount: 8_000, settledAmount: 4_000, successRate: 0.5 },
+            recipients: { totalAmount: 8_000 },
+            failed: { totalAmount: 4_000 },
+            rich: { totalCount: 2, totalAmount: 8_000 },
+          },
+        ],
+      },
+      transactions: { totalAmount: 5_700 },
+      paid: { totalAmount: 3_500 },
+      rich: { totalAmount: 4_000 },
+      payouts: { totalAmount: 3_000 },
+      completed: { totalAmount: 3_000 },
+      none: { totalAmount: 0 },
+    })
   })
 
   test('are those of the asked kinds and operators, with the reasons of failures', async () => {
