@@ -52,8 +52,8 @@ beforeAll(async () => {
   for (const id of [merchantId, neighbour])
     await db.owner.query(
       `WITH links AS (
-         INSERT INTO payment_link (id, merchant_id, title, url_slug, created_at, updated_at)
-         SELECT link, $1, 'Mil', 'link-' || link, now(), now() FROM unnest($2::int[]) AS link
+         INSERT INTO payment_link (id, merchant_id, title, url_slug, open_count, created_at, updated_at)
+         SELECT link, $1, 'Mil', 'link-' || link, 1000, now(), now() FROM unnest($2::int[]) AS link
        )
        INSERT INTO batch (id, merchant_id, maker, created_at) VALUES ($1, $1, 'member:1', now())`,
       [id, linksOf(id)],
@@ -70,7 +70,7 @@ async function addPayments(merchant: number, n: number): Promise<void> {
     if (random() < 0.2) at.setUTCMinutes(0, 0, 0)
     const operator = pick(['OperatorA', 'OperatorB', 'OperatorC'])
     const amount = 1_000 + Math.floor(random() * 9_000)
-    const reason = pick(['OPERATOR_ERROR', 'PAYER_INSUFFICIENT_FUNDS'])
+    const reason = pick(['PAYER_LIMIT_REACHED', 'PAYER_INSUFFICIENT_FUNDS'])
     const settledAt = new Date(at.getTime() + Math.floor(Math.exp(random() * 16)))
     const settled = pick([amount, amount, amount - 1])
     const life = [merchant, operator, amount, at, `p-${made}`] as const

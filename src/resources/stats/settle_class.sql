@@ -1,5 +1,6 @@
 -- Returns the class of a time to settle, in ms: the time rounded up to a preferred number of the series E24
 -- (IEC 60063), so that a class is at most 10 % wide; 0 where `settled` is null.
+-- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION settle_class(begun timestamptz, settled timestamptz) RETURNS bigint LANGUAGE sql
   IMMUTABLE SET search_path = public, pg_temp AS $$
   SELECT CASE WHEN settled IS NULL THEN 0 ELSE (
