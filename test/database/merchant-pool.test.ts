@@ -270,6 +270,7 @@ describe('the wall', () => {
       'service_now()',
       'session: SELECT',
       'settings_change: SELECT',
+      'settle_class()',
       'settle_time: SELECT',
       'statement_of()',
       'stats_pieces()',

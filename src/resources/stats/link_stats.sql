@@ -1,5 +1,5 @@
--- Returns the figures of payments by links, with the changes that are not yet added to them; no row for a link
--- without payments. It runs with the caller's own rights, so that row-level security holds.
+-- Returns the figures of payments by links, with the changes that are not yet added to them; no row for a
+-- link without payments. It runs with the caller's own rights, so that row-level security holds.
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION link_stats(merchant int, link_ids int[]) RETURNS TABLE (
   link_id int,

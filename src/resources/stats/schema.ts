@@ -19,7 +19,7 @@ const Kind = wordEnum<(typeof paymentKinds)[number]>(
   {
     pay: 'A collection from a customer.',
     deposit: 'A deposit to a customer, refunds included.',
-    payout: 'A payout.',
+    payout: 'A payout, counted from its creation on.',
     recipient: 'A recipient of a batch.',
   },
   'A kind of payment in `paymentStats`.',
@@ -28,8 +28,8 @@ const Kind = wordEnum<(typeof paymentKinds)[number]>(
 const Period = wordEnum<keyof typeof statsPeriods>(
   'StatsPeriod',
   {
-    hour: 'Hours.',
-    day: 'Days, from midnight in the time zone.',
+    hour: 'Hours, of at most 400 days.',
+    day: 'Days, from midnight in the time zone; at most 4,000.',
     week: 'Weeks, from Monday.',
     month: 'Calendar months.',
   },
@@ -121,7 +121,7 @@ builder.queryField('paymentStats', (t) =>
         type: Period,
         required: true,
         defaultValue: 'day',
-        description: 'The length of the periods. HOUR spans at most 400 days, DAY 4,000.',
+        description: 'The length of the periods.',
       }),
       by: t.arg({
         type: [Property],
