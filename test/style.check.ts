@@ -52,6 +52,7 @@ const resourceCalls: ReadonlySet<string> = new Set([
   'payment-links → transactions',
   'payouts → disbursements',
   'sandbox → merchants',
+  'stats → transactions',
   'transactions → disbursements',
 ])
 

@@ -24,7 +24,7 @@ export interface LazyConnection<Node> {
   readonly pageInfo: Promise<PageConnection<Node>['pageInfo']>
   totalCount(): Promise<number> | number
   /** Only a list whose type has `totalAmount` has it. In whole francs. */
-  totalAmount?(): Promise<bigint>
+  totalAmount?: () => Promise<bigint>
 }
 
 /**

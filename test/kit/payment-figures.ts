@@ -72,8 +72,8 @@ const figuresProof = `
   ) AS e
   GROUP BY e.merchant_id, e.hours, e.start, e.type, e.payment_method, e.class HAVING sum(e.n) <> 0
   UNION ALL
-  SELECT format('link %s: %s too many, %s and %s XOF too much of %s within %s ms', e.payment_link_id, sum(e.n),
-    sum(e.amount), sum(e.settled_amount), e.status, e.class)
+  SELECT format('link %s: %s too many, %s and %s XOF too much of %s within %s ms', e.payment_link_id,
+    sum(e.n), sum(e.amount), sum(e.settled_amount), e.status, e.class)
   FROM (
     SELECT payment_link_id, status::text, settle_class AS class, n, amount, settled_amount FROM link_figure
     UNION ALL

@@ -60,8 +60,8 @@ export async function countPayouts(ctx: Context, raw: PayoutFilter | null | unde
 }
 
 /**
- * Adds up the amounts of the payouts that match a filter, exactly, in whole francs. Those by method and status
- * come from the figures of days; for any other filter this adds up the rows.
+ * Adds up the amounts of the payouts that match a filter, exactly, in whole francs. Those by method and
+ * status come from the figures of days; for any other filter this adds up the rows.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export async function sumPayouts(ctx: Context, raw: PayoutFilter | null | undefined): Promise<bigint> {

@@ -10,7 +10,7 @@ import { DomainError } from '../../shared/errors.ts'
 import { amount, email, invalidInput, oneOf, readInput, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { recordAccess } from '../../identity/changes/record-access.ts'
-import { checkTimeZone, timeZoneName } from './time-zone.ts'
+import { checkTimeZone, timeZoneName } from '../../shared/time-zone.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
 /** The reason to write without row-level security. */

@@ -57,8 +57,8 @@ export function readBatchStats(ctx: Context, batchId: number): Promise<PaymentFi
 
 const noFigures: PaymentFigures = {
   count: 0n,
-  amount: 0n as Xof,
-  settledAmount: 0n as Xof,
+  amount: 0n,
+  settledAmount: 0n,
   succeeded: 0n,
   ended: 0n,
   medianMs: null,

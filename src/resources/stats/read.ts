@@ -12,7 +12,7 @@ import type { Xof } from '../../shared/money.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { time, timeUntil } from '../../shared/time.ts'
 import type { PaymentFigures } from './figures.ts'
-import { refusingZone, timeZoneName } from '../settings/time-zone.ts'
+import { refusingZone, timeZoneName } from '../../shared/time-zone.ts'
 import type { TransactionStatus } from '../transactions/states.ts'
 
 /** The kinds of payments that figures tell apart. */

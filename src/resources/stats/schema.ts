@@ -2,7 +2,7 @@ import { builder } from '../../graphql/builder.ts'
 import { PaymentMethod, wordEnum } from '../../graphql/enums.ts'
 import { FailureReasonEnum } from '../../graphql/failure.ts'
 import { selects } from '../../graphql/selection.ts'
-import { TransactionStatus } from '../transactions/schema.ts'
+import { TransactionStatus } from '../transactions/status-type.ts'
 import { PaymentFiguresType, PaymentSummary } from './figures-schema.ts'
 import {
   type PaymentGroup,

@@ -2,7 +2,8 @@ import { mine } from '../../identity/callers/actor.ts'
 import { type Context, loader } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { connectionType, nodesOf, relatedConnection, relatedPage } from '../../graphql/connection.ts'
-import { Transaction, TransactionStatus } from './schema.ts'
+import { Transaction } from './schema.ts'
+import { TransactionStatus } from './status-type.ts'
 import type { transactionStates } from './states.ts'
 
 type TransactionState = (typeof transactionStates.statuses)[number]
@@ -58,11 +59,13 @@ function sumPayments(
       _count: true,
       _sum: { amount: true },
     })
-    const sums = new Map(rows.map((row) => [row.paymentLinkId, row]))
-    return linkIds.map((id) => ({
-      count: sums.get(id)?._count ?? 0,
-      amount: sums.get(id)?._sum.amount ?? 0n,
-    }))
+    const sums = new Map(
+      rows.map(({ paymentLinkId, _count: count, _sum: { amount } }) => [
+        paymentLinkId,
+        { count, amount: amount ?? 0n },
+      ]),
+    )
+    return linkIds.map((id) => sums.get(id) ?? { count: 0, amount: 0n })
   }
   return loader(ctx, `payments of links ${status?.join()}`, read).load(linkId)
 }

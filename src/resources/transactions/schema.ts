@@ -2,7 +2,7 @@ import { mine } from '../../identity/callers/actor.ts'
 import { isTransactionEvent, type LogEvent, type TransactionEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
-import { Currency, PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
+import { Currency, PaymentMethod, wordEnum } from '../../graphql/enums.ts'
 import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf, failureReasons } from '../../operators/failure-reasons.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
@@ -19,24 +19,9 @@ import {
   transactionFilterInput,
 } from './list.ts'
 import { receiptUrl } from './receipt.ts'
-import { transactionStates } from './states.ts'
+import { TransactionStatus } from './status-type.ts'
 import { invalidInput } from '../../shared/input.ts'
-import { limits } from '../../shared/limits.ts'
 
-export const TransactionStatus = stateEnum(
-  'TransactionStatus',
-  transactionStates,
-  'The status of a transaction.',
-  {
-    cancelled: 'The transaction was cancelled or rejected before it was paid.',
-    expired: `The customer did not confirm within ${limits.collectionLifetimeMs / 3_600_000} hours.`,
-    failed: 'The operator refused the payment, or it could not be completed.',
-    pending: 'The payment waits for the customer, or for an approval.',
-    processing: 'The payment is at the operator, and its result is not known yet.',
-    reversed: 'The payment was made and later given back.',
-    success: 'The payment is complete.',
-  },
-)
 const TransactionType = wordEnum<(typeof transactionTypes)[number]>(
   'TransactionType',
   {

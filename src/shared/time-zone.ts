@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import { z } from 'zod'
-import { invalidInput } from '../../shared/input.ts'
+import { invalidInput } from './input.ts'
 
 const words = 'must be the name of a time zone, such as Africa/Bamako'
 
