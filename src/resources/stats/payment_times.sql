@@ -1,7 +1,6 @@
--- Returns the times to settle of a merchant's successful payments: in all (level 0), of each period (level
--- 1), and by kind and operator within a period (level 2) where `grouping_by` names one of these. A time is
--- the smallest class within which so many payments were settled. Otherwise this function is like
--- `payment_stats`.
+-- Returns the times to settle of a merchant's successful payments: in all (`period` is null), of each
+-- period, and by kind and operator within a period where `grouping_by` names one of these. A time is the
+-- smallest class within which so many payments were settled. Otherwise this function is like `payment_stats`.
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION payment_times(
   merchant int,
@@ -13,26 +12,18 @@ CREATE OR REPLACE FUNCTION payment_times(
   kinds payment_kind[],
   methods provider[]
 ) RETURNS TABLE (
-  level int,
   period timestamptz,
   kind payment_kind,
   payment_method provider,
   median_ms bigint,
   p95_ms bigint
-) LANGUAGE sql STABLE SET search_path = public, pg_temp AS $$
+)
+-- The planner expects few rows, and would sort the many that there are.
+LANGUAGE sql STABLE SET search_path = public, pg_temp SET enable_sort = off AS $$
   WITH local AS MATERIALIZED (
     SELECT coalesce(zone, m.time_zone) AS zone FROM merchant m WHERE m.id = merchant
   ), piece AS MATERIALIZED (
     SELECT p.* FROM local, stats_pieces(since, until, unit, local.zone) AS p
-  ), span AS MATERIALIZED (
-    SELECT min(p.start) AS first, max(p.start) AS last, max(p.start) FILTER (WHERE p.hours = 1) AS last_hour
-    FROM piece p
-  ), settled AS (
-    SELECT d.* FROM settle_time d WHERE d.merchant_id = merchant AND d.hours = 24
-      AND d.start >= (SELECT span.first FROM span) AND d.start <= (SELECT span.last FROM span)
-    UNION ALL
-    SELECT h.* FROM settle_time h WHERE h.merchant_id = merchant AND h.hours = 1
-      AND h.start >= (SELECT span.first FROM span) AND h.start <= (SELECT span.last_hour FROM span)
   ), pending AS (
     SELECT t.hour, t.transaction_type::text::payment_kind AS kind, t.payment_method, t.settle_class, t.n
     FROM transaction_count_change t
@@ -42,7 +33,7 @@ CREATE OR REPLACE FUNCTION payment_times(
     FROM disbursement_change d WHERE d.merchant_id = merchant AND d.settle_class > 0
   ), counted AS (
     SELECT p.period, s.kind, s.payment_method, s.settle_class, s.n
-    FROM settled s JOIN piece p ON p.hours = s.hours AND p.start = s.start
+    FROM piece p JOIN settle_time s ON s.merchant_id = merchant AND s.hours = p.hours AND s.start = p.start
     UNION ALL
     SELECT p.period, c.kind, c.payment_method, c.settle_class, c.n
     FROM pending c
@@ -54,19 +45,20 @@ CREATE OR REPLACE FUNCTION payment_times(
     FROM counted c
     WHERE (kinds IS NULL OR c.kind = ANY (kinds)) AND (methods IS NULL OR c.payment_method = ANY (methods))
     GROUP BY 1, 2, 3, 4
+  ), level AS (
+    SELECT c.* FROM chosen c
+    UNION ALL
+    SELECT c.period, NULL, NULL, c.settle_class, sum(c.n)::bigint FROM chosen c
+    WHERE grouping_by && '{type,operator}' GROUP BY c.period, c.settle_class
+    UNION ALL
+    SELECT NULL, NULL, NULL, c.settle_class, sum(c.n)::bigint FROM chosen c GROUP BY c.settle_class
   ), ranked AS (
     SELECT s.*, sum(s.n) OVER (w ORDER BY s.settle_class) AS upto, sum(s.n) OVER w AS total
-    FROM (
-      SELECT 2 - GROUPING(c.period) - GROUPING(c.kind) AS level, c.period, c.kind, c.payment_method,
-        c.settle_class, sum(c.n)::bigint AS n
-      FROM chosen c
-      GROUP BY c.settle_class, GROUPING SETS ((), (c.period), (c.period, c.kind, c.payment_method))
-      HAVING sum(c.n) > 0 AND (GROUPING(c.kind) = 1 OR grouping_by <> '{}')
-    ) AS s
-    WINDOW w AS (PARTITION BY s.level, s.period, s.kind, s.payment_method)
+    FROM level s WHERE s.n > 0
+    WINDOW w AS (PARTITION BY s.period, s.kind, s.payment_method)
   )
-  SELECT r.level, r.period, r.kind, r.payment_method,
+  SELECT r.period, r.kind, r.payment_method,
     min(r.settle_class) FILTER (WHERE r.upto * 2 >= r.total),
     min(r.settle_class) FILTER (WHERE r.upto * 20 >= r.total * 19)
-  FROM ranked r GROUP BY 1, 2, 3, 4
+  FROM ranked r GROUP BY 1, 2, 3
 $$;

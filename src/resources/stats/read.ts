@@ -69,9 +69,7 @@ const question = {
   kinds: sqlType<readonly string[] | null>('payment_kind[]?'),
   methods: sqlType<readonly string[] | null>('provider[]?'),
 } as const
-/** Level 0 is all periods together, 1 a period, 2 a group of a period. */
 const groupColumns = {
-  level: 'int',
   period: sqlType<Date>('timestamptz'),
   kind: sqlType<PaymentGroup['type']>('payment_kind'),
   paymentMethod: 'provider?',
@@ -79,7 +77,8 @@ const groupColumns = {
 const paymentStats = sqlFunction('payment_stats', {
   takes: question,
   gives: {
-    level: groupColumns.level,
+    /** Level 0 is all periods together, 1 a period, 2 a group of a period. */
+    level: 'int',
     zoneUsed: 'text',
     period: groupColumns.period,
     stop: sqlType<Date>('timestamptz'),
@@ -179,8 +178,9 @@ function groupOf({ kind, paymentMethod, status, failureReason }: Row) {
   return { type: kind, paymentMethod, status, failure: failureOf(failureReason || null) }
 }
 
-function keyOf({ level, period, kind, paymentMethod }: Pick<Row, keyof typeof groupColumns>): string {
-  return [level, period?.getTime(), kind, paymentMethod].join()
+/** A group by neither kind nor operator has the times of its period. */
+function keyOf({ period, kind, paymentMethod }: Pick<Row, keyof typeof groupColumns>): string {
+  return [period?.getTime(), kind, paymentMethod].join()
 }
 
 function notByHours(): DomainError {
