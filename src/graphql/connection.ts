@@ -2,6 +2,7 @@ import type { OutputType } from '@pothos/core'
 import { queryFromInfo } from '@pothos/plugin-prisma'
 import type { GraphQLResolveInfo } from 'graphql'
 import type { Context } from '../context.ts'
+import type { Scope } from '../identity/callers/scopes.ts'
 import { smallIdMax } from '../shared/ids.ts'
 import { invariant } from '../shared/invariant.ts'
 import {
@@ -56,12 +57,14 @@ export const offsetWords = 'Number of rows to skip. Cursors are faster on long l
 /**
  * Makes the types of a list in which a client pages by cursors: `<name>Connection` and `<name>Edge`.
  * @param amounts the amounts of the entries that `totalAmount` adds up; the field is left out without it
+ * @param scope the scope that `totalAmount` needs beside those of the list
  */
 export function connectionType<Type extends OutputType<Types>>(
   type: Type,
   name: string,
   description: string,
   amounts?: string,
+  scope?: Scope,
 ) {
   return builder.connectionObject(
     {
@@ -76,6 +79,7 @@ export function connectionType<Type extends OutputType<Types>>(
         ...(amounts !== undefined && {
           totalAmount: t.field({
             type: 'Amount',
+            ...(scope && { scope: [scope] }),
             description: `Sum of the ${amounts} of all entries that match the filter, in whole XOF.`,
             resolve: (page) => totalAmountOf(page as unknown as LazyConnection<unknown>),
           }),

@@ -11,6 +11,7 @@ import { z } from 'zod'
 import { passwordBounds } from '../../src/identity/members/passwords.ts'
 import { schema } from '../../src/resources/schema.ts'
 import { type Field, fields, hostileText, hostileValue, usual } from './hostile-inputs.ts'
+import { variableOf } from '../kit/variable-of.ts'
 import { selectionOf, selectionOfMembers } from '../kit/whole-selections.ts'
 import { optional, plain, plainFields } from './plain-inputs.ts'
 import {
@@ -128,12 +129,12 @@ describe('1,000 random calls: never a 5xx, errors with codes only, nothing writt
 })
 
 function callsOf(kind: string, field: RootField): { plain: Shot; odd: fc.Arbitrary<Shot> } {
-  const types = field.args.map((arg) => `$${arg.name}: ${String(arg.type)}`)
+  const named: Field[] = field.args.map(variableOf)
+  const types = named.map(({ name, type }) => `$${name}: ${String(type)}`)
   const given = field.args.map((arg) => `${arg.name}: $${arg.name}`)
   const call = given.length > 0 ? `${field.name}(${given.join(', ')})` : field.name
   const head = types.length > 0 ? `${kind} Fuzz(${types.join(', ')})` : `${kind} Fuzz`
   const queries = selectionsOf(getNamedType(field.type)).map((set) => `${head} { ${call}${set} }`)
-  const named: Field[] = field.args.map(({ name, type }) => ({ name, type }))
   const variables = fc.oneof(
     { weight: 12, arbitrary: fields(named, 'names') },
     { weight: 1, arbitrary: hostileValue },

@@ -21,9 +21,14 @@ const { pool } = db.database
 const random = randomFrom(seed)
 const pick = <Item>(items: readonly Item[]) => items[Math.floor(random() * items.length)] as Item
 const hourMs = 60 * 60 * 1_000
-// Five weeks around the end of summer time in New York, on 1 November.
-const begin = Date.UTC(2026, 9, 12)
+// Five weeks around the changes of summer time in spring, at midnight in Beirut (29 March) and Cairo (24 April),
+// and in autumn: at 00:00 and 01:00 in Cairo and the Azores, and in Havana and New York on 1 November.
+const beginnings = [Date.UTC(2026, 2, 22), Date.UTC(2026, 9, 12)]
 const spanMs = 35 * 24 * hourMs
+const zones =
+  'Africa/Bamako UTC America/New_York Asia/Shanghai Africa/Cairo Asia/Beirut Atlantic/Azores America/Havana'.split(
+    ' ',
+  )
 
 interface Payment {
   type: 'pay' | 'deposit' | 'payout' | 'recipient'
@@ -66,7 +71,7 @@ const linksOf = (merchant: number) => [1, 2, 3].map((nth) => merchant * 10 + nth
 async function addPayments(merchant: number, n: number): Promise<void> {
   for (let each = 0; each < n; each += 1) {
     made += 1
-    const at = new Date(begin + Math.floor(random() * spanMs))
+    const at = new Date(pick(beginnings) + Math.floor(random() * spanMs))
     if (random() < 0.2) at.setUTCMinutes(0, 0, 0)
     const operator = pick(['OperatorA', 'OperatorB', 'OperatorC'])
     const amount = 1_000 + Math.floor(random() * 9_000)
@@ -177,14 +182,12 @@ function periodOf(at: Date, unit: Unit, timeZone: string): string {
   return monday.toISOString().slice(0, 10)
 }
 
-// IEC 60063, E24, in tenths.
-const e24 = '10 11 12 13 15 16 18 20 22 24 27 30 33 36 39 43 47 51 56 62 68 75 82 91 100'
-  .split(' ')
-  .map(Number)
-
+/** Rounds a time up to three digits of a power of the 24th root of ten. */
 function classOf(ms: number): bigint {
-  for (let scale = 1; ; scale *= 10)
-    for (const step of e24) if (step * scale >= Math.round(ms)) return BigInt(step * scale)
+  for (let nth = 0; ; nth += 1) {
+    const step = Math.round(100 * 10 ** ((nth % 24) / 24)) * 10 ** Math.floor(nth / 24)
+    if (step >= Math.round(ms)) return BigInt(step)
+  }
 }
 
 /** Computes figures from the payments themselves; a percentile is the value of the nearest rank. */
@@ -218,33 +221,53 @@ const properties = {
 } as const
 type Property = keyof typeof properties
 
+const before = (at: Date) => new Date(at.getTime() - 1)
+
+/** The parts of the context that the readers use. */
+const contextOf = () =>
+  ({
+    actor: { merchantId },
+    database: db.database,
+    clock: { now: () => new Date() },
+    loaders: new Map(),
+  }) as unknown as Context
+
 /** Asks a random question, and holds every figure of the answer to the rows. */
 async function compare(): Promise<void> {
-  const ctx = { actor: { merchantId }, database: db.database } as unknown as Context
   const { rows } = await db.owner.query<Payment>(rowsOf, [merchantId])
   const unit = pick(units)
-  const timeZone = pick(['Africa/Bamako', 'UTC', 'America/New_York', 'Asia/Shanghai'])
-  const from = new Date(begin + Math.floor(random() * spanMs) - 48 * hourMs)
+  const timeZone = pick(zones)
+  const from = new Date(pick(beginnings) + Math.floor(random() * spanMs) - 48 * hourMs)
   const to = new Date(from.getTime() + 1 + Math.floor(random() * spanMs))
+  const areDays = random() < 0.3
   const by = (Object.keys(properties) as Property[]).filter(() => random() < 0.4)
   const type = random() < 0.4 ? [pick(['pay', 'payout', 'recipient'] as const), 'deposit' as const] : null
   const paymentMethod = random() < 0.3 ? ['OperatorB' as const] : null
   const question = {
-    from,
-    to,
+    from: areDays ? from.toISOString().slice(0, 10) : from,
+    to: areDays ? to.toISOString().slice(0, 10) : to,
     groupBy: unit.toLowerCase() as Lowercase<Unit>,
     by,
     type,
     paymentMethod,
     timeZone,
   }
-  const stats = await asMerchant(merchantId, () => readPaymentStats(ctx, question, true))
-
+  const stats = await asMerchant(merchantId, () => readPaymentStats(contextOf(), question, true))
+  const where = JSON.stringify(question)
   const first = stats.buckets[0]?.start ?? to
   const end = stats.buckets.at(-1)?.end ?? from
-  expect(periodOf(first, unit, timeZone)).toBe(periodOf(from, unit, timeZone))
-  expect(periodOf(new Date(end.getTime() - 1), unit, timeZone)).toBe(
-    periodOf(new Date(to.getTime() - 1), unit, timeZone),
+  // A day is written as its noon in UTC, whose date is the same in a time zone of this list.
+  const moment = (day: Date) => new Date(`${day.toISOString().slice(0, 10)}T12:00:00Z`)
+  const asDay = unit === 'HOUR' ? 'DAY' : unit
+  const [name, zone] = areDays ? [asDay, 'UTC'] : [unit, timeZone]
+  const begun = periodOf(areDays ? moment(from) : from, name, zone)
+  const ended = periodOf(areDays ? moment(to) : before(to), name, zone)
+  expect(periodOf(first, name, timeZone), where).toBe(begun)
+  expect(periodOf(before(first), name, timeZone), where).not.toBe(begun)
+  expect(periodOf(before(end), name, timeZone), where).toBe(ended)
+  expect(periodOf(end, name, timeZone), where).not.toBe(ended)
+  expect(stats.buckets.map(({ start }) => start).slice(1), where).toEqual(
+    stats.buckets.map(({ end: next }) => next).slice(0, -1),
   )
   const asked = rows.filter(
     (row) =>
@@ -254,7 +277,6 @@ async function compare(): Promise<void> {
       (!paymentMethod || paymentMethod.some((one) => one === row.paymentMethod)),
   )
   const periods = grouped(asked, ({ at }) => periodOf(at, unit, timeZone))
-  const where = JSON.stringify(question)
   expect(stats.total, where).toEqual(figuresOf(asked))
   for (const { start, end: _end, groups, ...figures } of stats.buckets) {
     const payments = periods.get(periodOf(start, unit, timeZone)) ?? []
@@ -277,9 +299,7 @@ async function compare(): Promise<void> {
 /** Holds the figures of links and of a batch to their rows. */
 async function compareSubjects(): Promise<void> {
   const ask = <Result>(read: (ctx: Context) => Promise<Result>) =>
-    asMerchant(merchantId, () =>
-      read({ actor: { merchantId }, database: db.database, loaders: new Map() } as unknown as Context),
-    )
+    asMerchant(merchantId, () => read(contextOf()))
   const { rows } = await db.owner.query<Payment & { link: number | null }>(rowsOf, [merchantId])
   const links = [...linksOf(merchantId), ...linksOf(neighbour)]
   const figures = await ask((ctx) => Promise.all(links.map((link) => readLinkStats(ctx, link))))

@@ -22,7 +22,8 @@ export const PaymentFiguresType = builder.interfaceRef<PaymentFigures>('PaymentF
       nullable: true,
       description:
         'Half of the successful payments were settled within this time, in milliseconds; null when there ' +
-        'is none. It is rounded up to the next of 24 steps per power of ten, so at most by 10 %.',
+        'is none. It is rounded up to the next of 24 steps per power of ten, so by less than 11 %; a ' +
+        'shorter time than 100 ms counts as 100.',
     }),
     p95Ms: t.expose('p95Ms', {
       type: 'SafeInt',
@@ -40,6 +41,7 @@ export const PaymentSummary = builder.objectRef<PaymentFigures>('PaymentSummary'
 builder.prismaObjectField('PaymentLink', 'stats', (t) =>
   t.field({
     type: PaymentSummary,
+    scope: ['balance'],
     select: { id: true },
     description: 'Numbers about all payments by this link, started ones included.',
     resolve: ({ id }, _args, ctx) => readLinkStats(ctx, id),

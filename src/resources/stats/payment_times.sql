@@ -6,6 +6,8 @@ CREATE OR REPLACE FUNCTION payment_times(
   merchant int,
   since timestamptz,
   until timestamptz,
+  since_day boolean,
+  until_day boolean,
   unit text,
   zone text,
   grouping_by text[],
@@ -23,7 +25,8 @@ LANGUAGE sql STABLE SET search_path = public, pg_temp SET enable_sort = off AS $
   WITH local AS MATERIALIZED (
     SELECT coalesce(zone, m.time_zone) AS zone FROM merchant m WHERE m.id = merchant
   ), piece AS MATERIALIZED (
-    SELECT p.* FROM local, stats_pieces(since, until, unit, local.zone) AS p
+    SELECT p.* FROM local,
+      stats_pieces(since, until, since_day, until_day, unit, local.zone) AS p
   ), pending AS (
     SELECT t.hour, t.transaction_type::text::payment_kind AS kind, t.payment_method, t.settle_class, t.n
     FROM transaction_count_change t
@@ -31,13 +34,16 @@ LANGUAGE sql STABLE SET search_path = public, pg_temp SET enable_sort = off AS $
     UNION ALL
     SELECT d.hour, d.kind, d.payment_method, d.settle_class, d.n
     FROM disbursement_change d WHERE d.merchant_id = merchant AND d.settle_class > 0
+  ), binned AS MATERIALIZED (
+    SELECT b.hours, date_bin(b.hours * interval '1 hour', c.hour, '2000-01-01 UTC') AS start, c.kind,
+      c.payment_method, c.settle_class, sum(c.n)::bigint AS n
+    FROM pending c CROSS JOIN (VALUES (1), (24)) AS b (hours) GROUP BY 1, 2, 3, 4, 5
   ), counted AS (
     SELECT p.period, s.kind, s.payment_method, s.settle_class, s.n
     FROM piece p JOIN settle_time s ON s.merchant_id = merchant AND s.hours = p.hours AND s.start = p.start
     UNION ALL
     SELECT p.period, c.kind, c.payment_method, c.settle_class, c.n
-    FROM pending c
-    JOIN piece p ON p.start = date_bin(p.hours * interval '1 hour', c.hour, '2000-01-01 UTC')
+    FROM binned c JOIN piece p ON p.hours = c.hours AND p.start = c.start
   ), chosen AS MATERIALIZED (
     SELECT c.period, CASE WHEN 'type' = ANY (grouping_by) THEN c.kind END AS kind,
       CASE WHEN 'operator' = ANY (grouping_by) THEN c.payment_method END AS payment_method, c.settle_class,

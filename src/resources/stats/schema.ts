@@ -4,15 +4,8 @@ import { FailureReasonEnum } from '../../graphql/failure.ts'
 import { selects } from '../../graphql/selection.ts'
 import { TransactionStatus } from '../transactions/status-type.ts'
 import { PaymentFiguresType, PaymentSummary } from './figures-schema.ts'
-import {
-  type PaymentGroup,
-  type paymentKinds,
-  type PaymentStats,
-  readPaymentStats,
-  type StatsBucket,
-  type statsPeriods,
-  type statsProperties,
-} from './read.ts'
+import type { paymentKinds, statsPeriods, statsProperties } from './question.ts'
+import { type PaymentGroup, type PaymentStats, readPaymentStats, type StatsBucket } from './read.ts'
 
 const Kind = wordEnum<(typeof paymentKinds)[number]>(
   'PaymentKind',
@@ -29,7 +22,7 @@ const Period = wordEnum<keyof typeof statsPeriods>(
   'StatsPeriod',
   {
     hour: 'Hours, of at most 400 days.',
-    day: 'Days, from midnight in the time zone; at most 4,000.',
+    day: 'Days, from midnight in the time zone.',
     week: 'Weeks, from Monday.',
     month: 'Calendar months.',
   },
@@ -110,7 +103,9 @@ builder.queryField('paymentStats', (t) =>
     scope: ['balance'],
     description:
       'Counts, amounts, success rates and times to settle of payments, for charts. They are exact at every ' +
-      'moment. Periods are never cut: the first one holds `from`.',
+      'moment. Periods are never cut: the first one holds `from`. A date in `from` or `to` is a day of the ' +
+      'time zone. All questions of an operation have at most 10,000 periods, each counted once more for ' +
+      'each property of `by`.',
     args: {
       from: t.arg({ type: 'DateTime', required: true, description: 'A moment of the first period.' }),
       to: t.arg({

@@ -13,6 +13,7 @@ const LinkPayments = connectionType(
   'LinkPayment',
   'A page of payments by a payment link.',
   'requested amounts',
+  'balance',
 )
 
 builder.prismaObjectField('PaymentLink', 'payments', (t) =>

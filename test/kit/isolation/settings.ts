@@ -4,6 +4,7 @@ import { get, graphql, type OwnedRow } from './asks.ts'
 
 const text = 'is text of the caller'
 const number = 'counts people of the caller'
+const zone = 'is a name of the IANA database'
 const answer = '{ __typename ... on Refusal { code message } }'
 
 export const settingsRows: Readonly<Record<string, OwnedRow>> = {
@@ -11,10 +12,13 @@ export const settingsRows: Readonly<Record<string, OwnedRow>> = {
   'Mutation.updateSettings(input.notificationEmail)': { harmless: text },
   'Mutation.updateSettings(input.approvalsRequired)': { harmless: number },
   'Mutation.updateSettings(input.ipWhitelist)': { harmless: text },
+  'Mutation.updateSettings(input.timeZone)': { harmless: zone },
   'PUT /settings input.businessName': { harmless: text },
   'PUT /settings input.notificationEmail': { harmless: text },
   'PUT /settings input.approvalsRequired': { harmless: number },
   'PUT /settings input.ipWhitelist': { harmless: text },
+  'PUT /settings input.timeZone': { harmless: zone },
+  'Query.paymentStats(timeZone)': { harmless: zone },
   'Mutation.approveDeposit(id)': {
     byPerson: true,
     attack: graphql(

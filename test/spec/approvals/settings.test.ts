@@ -89,6 +89,8 @@ describe('GET and PUT /settings', () => {
     ['locale', 'bm'],
     ['time_zone', 'Africa/Timbuktu2'],
     ['time_zone', '+01:00'],
+    ['time_zone', 'Asia/Kolkata'],
+    ['time_zone', 'Australia/Lord_Howe'],
     ['ip_whitelist', '192.0.2.7'],
     ['ip_whitelist', Array.from({ length: 51 }, (_none, n) => `192.0.2.${n}`)],
   ])('400 %s %j, and nothing changes', async (field, value) => {

@@ -14,6 +14,7 @@ import { extremeIds, extremeNumbers, extremeTexts } from '../../kit/extremes/val
 import { isVerdict, verdict } from '../../kit/extremes/verdicts.ts'
 import { writerOn } from '../../kit/extremes/writer.ts'
 import { openFixture } from '../../kit/fixture.ts'
+import { variableOf } from '../../kit/variable-of.ts'
 import { selectionOf } from '../../kit/whole-selections.ts'
 
 // Texts, numbers, ids and cursors at the edges of what can be asked, in every argument and filter of every
@@ -45,7 +46,9 @@ async function ask(kind: 'query' | 'subscription', field: InputField, value: str
   const call = field.name.slice(0, field.name.indexOf('.'))
   const root = rootFields(kind)[call]
   if (!root) throw new Error(`there is no ${call}`)
-  const given = root.args.filter(({ name, type }) => name === field.path[0] || isNonNullType(type))
+  const given = root.args
+    .map(variableOf)
+    .filter(({ name, type }) => name === field.path[0] || isNonNullType(type))
   const base = Object.fromEntries(given.map(({ name }) => [name, required[name]]))
   const variables = withValue({ ...base, [field.path[0] ?? '']: undefined }, field.path, '@hole@')
   const head = given.map(({ name, type }) => `$${name}: ${String(type)}`).join(', ')

@@ -11,7 +11,7 @@ const other = await fixture.merchant()
 
 const ask = async (document: string, variables: object = {}, { token } = shop) =>
   (await fixture.graphql(document, variables, token)).body
-const today = () => fixture.app.services.clock.now().toISOString().slice(0, 10)
+const today = fixture.app.services.clock.now().toISOString().slice(0, 10)
 const figures = 'count amount settledAmount successRate medianMs p95Ms'
 const none = { count: 0, amount: 0, settledAmount: 0, successRate: null, medianMs: null, p95Ms: null }
 
@@ -45,15 +45,15 @@ describe('figures of payments', () => {
       `query ($from: DateTime!) { paymentStats(from: $from, by: [TYPE, STATUS]) {
         timeZone total { count amount settledAmount successRate }
         buckets { start end count groups { type status paymentMethod failure count amount } } } }`,
-      { from: today() },
+      { from: today },
     )
     expect(errors).toBeUndefined()
     const { timeZone, total, buckets } = data.paymentStats
-    expect([timeZone, buckets.length]).toEqual(['Africa/Bamako', 1])
+    expect(timeZone).toBe('Africa/Bamako')
     expect(total).toEqual({ count: 7, amount: 16_700, settledAmount: 10_500, successRate: 4 / 6 })
-    const start = new Date(`${today()}T00:00:00Z`)
+    const start = new Date(`${today}T00:00:00Z`)
     const end = new Date(start.getTime() + 86_400_000)
-    expect(buckets[0]).toMatchObject({ start: start.toISOString(), end: end.toISOString(), count: 7 })
+    expect(buckets[0]).toMatchObject({ start: start.toISOString(), end: end.toISOString() })
     const plain = { paymentMethod: null, failure: null, count: 1 }
     const groups = [
       { type: 'PAY', status: 'SUCCESS', amount: 2_500, ...plain },
@@ -64,8 +64,10 @@ describe('figures of payments', () => {
       { type: 'RECIPIENT', status: 'SUCCESS', amount: 4_000, ...plain },
       { type: 'RECIPIENT', status: 'FAILED', amount: 4_000, ...plain },
     ]
-    expect(buckets[0].groups).toHaveLength(groups.length)
-    expect(buckets[0].groups).toEqual(expect.arrayContaining(groups))
+    // A payment may be made after midnight.
+    const shown = buckets.flatMap((bucket: { groups: object[] }) => bucket.groups)
+    expect(shown).toHaveLength(groups.length)
+    expect(shown).toEqual(expect.arrayContaining(groups))
   })
 
   test('of links and batches are those of their payments; lists add up their amounts', async () => {
@@ -108,11 +110,11 @@ describe('figures of payments', () => {
         payments: paymentStats(from: $from, type: [PAY], by: [OPERATOR, FAILURE]) {
           total { count } buckets { groups { paymentMethod failure count successRate } } }
         byB: paymentStats(from: $from, paymentMethod: [OperatorB]) { total { count amount } } }`,
-      { from: today() },
+      { from: today },
     )
     expect(data.byB.total).toEqual({ count: 1, amount: 700 })
     expect(data.payments.total).toEqual({ count: 3 })
-    const { groups } = data.payments.buckets[0]
+    const groups = data.payments.buckets.flatMap((bucket: { groups: object[] }) => bucket.groups)
     expect(groups).toEqual(
       expect.arrayContaining([
         { paymentMethod: 'OperatorA', failure: null, count: 1, successRate: 1 },
@@ -124,7 +126,7 @@ describe('figures of payments', () => {
   })
 
   test('have the time within which payments were settled', async () => {
-    const { data } = await ask(`{ paymentStats(from: "${today()}", type: [PAY]) { total { ${figures} } } }`)
+    const { data } = await ask(`{ paymentStats(from: "${today}", type: [PAY]) { total { ${figures} } } }`)
     const { medianMs, p95Ms } = data.paymentStats.total
     const { rows } = await fixture.database.owner.query<{ ms: number }>(
       `SELECT extract(epoch FROM settled_at - created_at)::float8 * 1000 AS ms FROM transaction
@@ -133,7 +135,7 @@ describe('figures of payments', () => {
     const [{ ms } = { ms: NaN }] = rows
     expect(medianMs).toBe(p95Ms)
     expect(medianMs).toBeGreaterThanOrEqual(ms)
-    expect(medianMs).toBeLessThanOrEqual(Math.max(10, ms * 1.1 + 1))
+    expect(medianMs).toBeLessThanOrEqual(Math.max(100, ms * 1.11 + 1))
   })
 
   test('of empty periods are zeros, and another merchant has none', async () => {
@@ -179,6 +181,51 @@ describe('figures of payments', () => {
     ])
   })
 
+  test('of a date are those of its day in the time zone, also where that day has no midnight', async () => {
+    const { data } = await ask(
+      `{ cairo: paymentStats(from: "2026-04-24", to: "2026-04-24", timeZone: "Africa/Cairo") {
+          buckets { start end } }
+        hours: paymentStats(from: "2026-11-01", to: "2026-11-01", groupBy: HOUR, timeZone: "America/Havana") {
+          buckets { start } } }`,
+    )
+    expect(data.cairo.buckets).toEqual([
+      { start: '2026-04-23T22:00:00.000Z', end: '2026-04-24T21:00:00.000Z' },
+    ])
+    const hours = data.hours.buckets.map(({ start }: { start: string }) => start)
+    expect([hours.length, hours[0]]).toEqual([25, '2026-11-01T04:00:00.000Z'])
+  })
+
+  test('of many long questions in one operation are refused', async () => {
+    const year = 'from: "2025-01-01", to: "2025-12-31", groupBy: HOUR'
+    const { data, errors } = await ask(
+      `{ first: paymentStats(${year}) { total { count } } second: paymentStats(${year}) { total { count } }
+        third: paymentStats(from: "2025-01-01", to: "2025-12-31") { total { count } } }`,
+    )
+    expect(data).toEqual({ first: { total: { count: 0 } }, second: null, third: null })
+    expect(errors.map(({ path }: { path: string[] }) => path)).toEqual([['second'], ['third']])
+    expect(errors[0].extensions).toMatchObject({ code: 'INVALID_INPUT', problems: [{ field: 'to' }] })
+  })
+
+  test('need the scope of amounts', async () => {
+    const { body } = await fixture.rest('POST', '/auth', {
+      headers: { 'X-API-KEY': shop.apiKey, 'X-API-SECRET': shop.apiSecret },
+      body: { scopes: ['payment_links'] },
+    })
+    const token = String(body['data'].token)
+    const links = (fields: string) => `{ paymentLinks { nodes { ${fields} } } }`
+    const link = { title: 'Mil', payments: { totalCount: 0 } }
+    const allowed = await ask(links('title payments { totalCount }'), {}, { ...shop, token })
+    expect(allowed.data).toEqual({ paymentLinks: { nodes: [link] } })
+    for (const document of [
+      `{ paymentStats(from: "${today}") { total { count } } }`,
+      links('stats { count }'),
+      links('payments { totalAmount }'),
+    ]) {
+      const { errors } = await ask(document, {}, { ...shop, token })
+      expect(errors[0].extensions).toMatchObject({ code: 'FORBIDDEN', requiredScopes: ['balance'] })
+    }
+  })
+
   test('reach to the last moment of their years', async () => {
     const { data } = await ask(
       `{ paymentStats(from: "9998-12-31", to: "9998-12-31", groupBy: MONTH) { buckets { start end } } }`,
@@ -192,9 +239,12 @@ describe('figures of payments', () => {
     ['from', 'from: "1999-12-31", to: "2000-01-02"', 'the years 2000 to 9998'],
     ['to', 'from: "9998-12-30", to: "9999-01-01"', 'the years 2000 to 9998'],
     ['to', 'from: "2025-01-01", to: "2026-02-06", groupBy: HOUR', 'at most 400 days'],
-    ['to', 'from: "2000-01-01", to: "2026-02-06"', 'at most 4000 days'],
+    ['to', 'from: "2000-01-01", to: "2028-02-06"', 'at most 10000 periods'],
+    ['to', 'from: "2010-01-01", to: "2024-01-01", by: [STATUS]', 'at most 10000 periods'],
     ['to', 'from: "2026-01-02T00:00:00Z", to: "2026-01-02T00:00:00Z"', 'later than'],
-    ['to', 'from: "2100-01-01"', 'later than'],
+    ['from', 'from: "2100-01-01"', 'in the past'],
+    // At that time, the day has not begun in New York.
+    ['to', 'from: "2026-03-02", to: "2026-03-02T03:00:00Z", timeZone: "America/New_York"', 'later than'],
     ['timeZone', 'from: "2026-01-01", timeZone: "Mars/Olympus"', 'Africa/Bamako'],
     ['timeZone', 'from: "2026-01-01", timeZone: "+01:00"', 'Africa/Bamako'],
     ['timeZone', 'from: "2026-01-01", timeZone: "Africa/Bamako2"', 'Africa/Bamako'],
