@@ -40,7 +40,7 @@ const contract: readonly { name: string; statements: number; document: string }[
   },
   {
     name: 'figures with the times to settle',
-    statements: 2,
+    statements: 1,
     document:
       '{ paymentStats(from: "2026-01-01") { total { count medianMs p95Ms } buckets { start count } } }',
   },
