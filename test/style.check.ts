@@ -18,7 +18,7 @@ const sqlCalls = new RegExp(
 
 /** The files that write rows without an SQL function: they run before the functions exist. */
 const inlineWriters: ReadonlySet<string> = new Set(
-  ['before-first-release', 'functions', 'migrate'].map((name) => `src/database/${name}.ts`),
+  ['before-first-release', 'figures-fill', 'functions', 'migrate'].map((name) => `src/database/${name}.ts`),
 )
 
 /** From the lowest layer up; modules of one layer do not import each other. */

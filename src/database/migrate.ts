@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { canBeFolded, foldMigrations } from './before-first-release.ts'
 import { asRole } from './client.ts'
+import { expirePaymentFigures, fillPaymentFigures } from './figures-fill.ts'
 import { applyFunctions, areFunctionsDue, readFunctions } from './functions.ts'
 import { migrateJobs } from './jobs-schema.ts'
 import { merchantRole } from './merchant-pool.ts'
@@ -34,8 +35,9 @@ export interface Migration {
 
 /**
  * Brings a database up to date: creates the missing roles of the service, then applies each missing
- * migration, in the order of their names and each in its own transaction, and then the SQL functions if they
- * changed. Any number of nodes may call it at once.
+ * migration, in the order of their names and each in its own transaction, then the SQL functions if they
+ * changed, and last fills the figures of payments where none were kept. Any number of nodes may call it at
+ * once.
  *
  * Migrations run as `ownerRole`. This role owns all that they create, and sees and changes the rows of every
  * merchant. Under the account's own rights, a migration would change no row, and no error would say so.
@@ -83,6 +85,7 @@ export async function migrate(
     }
     if (!options.folder || options.functions)
       await updateFunctions(client, { folder: options.functions, lockTries, log: options.log })
+    if (!options.folder && (await fillPaymentFigures(client))) options.log?.('Figures of payments filled')
     await client.query('set role none')
     if (!options.folder) await startIsolated(client)
     return { applied: pending.map(({ name }) => name) }
@@ -98,12 +101,13 @@ async function updateFunctions(
 ): Promise<void> {
   const functions = readFunctions(options.folder)
   if (!(await areFunctionsDue(client, functions))) return
-  await inShortTries(client, options.lockTries, () => applyFunctions(client, functions)).catch(
-    (error: unknown) => {
-      const why = error instanceof Error ? error.message : String(error)
-      throw new Error(`The functions failed: ${why}`, { cause: error })
-    },
-  )
+  await inShortTries(client, options.lockTries, async () => {
+    await expirePaymentFigures(client)
+    await applyFunctions(client, functions)
+  }).catch((error: unknown) => {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new Error(`The functions failed: ${why}`, { cause: error })
+  })
   options.log?.(`${functions.files.length} functions applied`)
 }
 

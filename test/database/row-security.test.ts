@@ -269,6 +269,7 @@ describe('the owner too', () => {
 /** Tables of the platform itself; every other one carries its merchant. */
 const platform = [
   '_functions',
+  '_payment_figure_fill',
   '_prisma_migrations',
   '_retired_functions',
   'audit_pass',

@@ -80,54 +80,9 @@ BEGIN
   END LOOP;
 END $$;
 
--- The payments that exist already. Changes of transactions that are not yet added to the counts are
--- subtracted: they are added with the next ones.
-LOCK TABLE transaction, payout, batch_recipient IN SHARE ROW EXCLUSIVE MODE;
-CREATE TEMPORARY TABLE settle_step ON COMMIT DROP AS
-SELECT DISTINCT step * (10 ^ scale)::bigint AS ms FROM generate_series(0, 12) AS scale,
-  unnest('{10,11,12,13,15,16,18,20,22,24,27,30,33,36,39,43,47,51,56,62,68,75,82,91}'::bigint[]) AS step;
-CREATE UNIQUE INDEX ON settle_step (ms);
-CREATE TEMPORARY TABLE figure ON COMMIT DROP AS
-SELECT p.merchant_id, s.hours, date_bin(s.hours * interval '1 hour', p.at, '2000-01-01 UTC') AS start, p.kind,
-  p.payment_method, p.status, p.failure_reason, p.payment_link_id,
-  coalesce((SELECT min(ms) FROM settle_step WHERE ms >= p.settle_ms), 0) AS settle_class, sum(p.n) AS n,
-  sum(p.amount) AS amount, sum(p.settled_amount) AS settled_amount
-FROM (
-  SELECT t.merchant_id, t.created_at AS at, t.transaction_type::text::payment_kind AS kind, t.payment_method,
-    t.status, coalesce(t.failure_reason, '') AS failure_reason, t.payment_link_id,
-    CASE WHEN t.status = 'success'
-      THEN greatest(extract(epoch FROM t.settled_at - t.created_at) * 1000, 0)::bigint END AS settle_ms,
-    1 AS n, t.amount, coalesce(t.settled_amount, 0) AS settled_amount
-  FROM transaction t WHERE t.transaction_type <> 'balance_check'
-  UNION ALL
-  SELECT c.merchant_id, c.hour, c.transaction_type::text::payment_kind, c.payment_method, c.status,
-    c.failure_reason, c.payment_link_id, nullif(c.settle_class, 0), -c.n, -c.amount, -c.settled_amount
-  FROM transaction_count_change c WHERE c.transaction_type <> 'balance_check'
-  UNION ALL
-  SELECT p.merchant_id, p.created_at, 'payout', p.payment_method,
-    CASE WHEN p.reversed_at IS NOT NULL THEN 'reversed' WHEN p.status = 'completed' THEN 'success'
-      ELSE p.status::text END::transaction_status, coalesce(p.failure_reason, ''), NULL,
-    CASE WHEN p.status = 'completed' AND p.reversed_at IS NULL
-      THEN greatest(extract(epoch FROM p.settled_at - p.send_at) * 1000, 0)::bigint END, 1, p.amount,
-    coalesce(p.settled_amount, 0)
-  FROM payout p
-  UNION ALL
-  SELECT r.merchant_id, r.sent_at, 'recipient', r.payment_method,
-    CASE WHEN r.reversed_at IS NOT NULL THEN 'reversed' ELSE r.status::text END::transaction_status,
-    coalesce(r.failure_reason, ''), NULL,
-    CASE WHEN r.status = 'success' AND r.reversed_at IS NULL
-      THEN greatest(extract(epoch FROM r.settled_at - r.sent_at) * 1000, 0)::bigint END, 1, r.amount,
-    coalesce(r.settled_amount, 0)
-  FROM batch_recipient r WHERE r.sent_at IS NOT NULL
-) AS p CROSS JOIN (VALUES (1), (24)) AS s (hours)
-GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9;
-INSERT INTO payment_figure
-SELECT merchant_id, hours, start, kind, payment_method, status, failure_reason, sum(n), sum(amount),
-  sum(settled_amount)
-FROM figure GROUP BY 1, 2, 3, 4, 5, 6, 7;
-INSERT INTO settle_time
-SELECT merchant_id, hours, start, kind, payment_method, settle_class, sum(n)
-FROM figure WHERE settle_class > 0 GROUP BY 1, 2, 3, 4, 5, 6;
-INSERT INTO link_figure
-SELECT merchant_id, payment_link_id, status, settle_class, sum(n), sum(amount), sum(settled_amount)
-FROM figure WHERE payment_link_id IS NOT NULL AND hours = 24 GROUP BY 1, 2, 3, 4;
+-- Says when the figures were filled from the payments that existed already; empty until then. The fill comes
+-- after the functions, because nodes of the previous release go on until the triggers are there: see
+-- `fillPaymentFigures`.
+CREATE TABLE _payment_figure_fill (
+  filled_at timestamptz(3) NOT NULL
+);
