@@ -2,9 +2,13 @@ import type pg from 'pg'
 import { makeMerchant } from './merchants.ts'
 
 const hourMs = 60 * 60 * 1_000
-/** The first moment of random payments. */
-export const begin = Date.UTC(2026, 9, 12)
-/** They span five weeks around the end of summer time in New York, on 1 November. */
+/**
+ * The beginnings of the two times of random payments, around the changes of summer time: in spring at midnight
+ * in Beirut (29 March) and Cairo (24 April), in autumn at midnight or 01:00 in the Azores and Havana, and in
+ * New York on 1 November.
+ */
+export const beginnings = [Date.UTC(2026, 2, 22), Date.UTC(2026, 9, 12)]
+/** The length of each of them. */
 export const spanMs = 35 * 24 * hourMs
 
 /** The three payment links of a merchant. */
@@ -49,7 +53,7 @@ export function randomPayments(owner: pg.Pool, random: () => number): RandomPaym
   async function addPayments(merchant: number, n: number): Promise<void> {
     for (let each = 0; each < n; each += 1) {
       made += 1
-      const at = new Date(begin + Math.floor(random() * spanMs))
+      const at = new Date(pick(beginnings) + Math.floor(random() * spanMs))
       if (random() < 0.2) at.setUTCMinutes(0, 0, 0)
       const operator = pick(['OperatorA', 'OperatorB', 'OperatorC'])
       const amount = 1_000 + Math.floor(random() * 9_000)

@@ -21,10 +21,11 @@ const random = randomFrom(seed)
 const pick = <Item>(items: readonly Item[]) => items[Math.floor(random() * items.length)] as Item
 const { openMerchant, addPayments } = randomPayments(db.owner, random)
 const hourMs = 60 * 60 * 1_000
-const zones =
-  'Africa/Bamako UTC America/New_York Asia/Shanghai Africa/Cairo Asia/Beirut Atlantic/Azores America/Havana'.split(
-    ' ',
-  )
+const zones = [
+  ...['Africa/Bamako', 'UTC', 'America/New_York', 'Asia/Shanghai'],
+  // Their summer time begins or ends at midnight.
+  ...['Africa/Cairo', 'Asia/Beirut', 'Atlantic/Azores', 'America/Havana'],
+]
 
 interface Payment {
   type: 'pay' | 'deposit' | 'payout' | 'recipient'
@@ -228,22 +229,4 @@ test.each([
   await client.query('ROLLBACK')
   client.release()
   expect(wrong).not.toEqual([])
-})
-
-test('the migration fills the figures from the payments, beside changes that are not added', async () => {
-  await addPayments(merchantId, 5)
-  const migration = readFileSync('prisma/migrations/0009_payment_figures/migration.sql', 'utf8')
-  const client = await borrow(db.owner)
-  await client.query('BEGIN; DELETE FROM payment_figure; DELETE FROM settle_time; DELETE FROM link_figure')
-  expect(await wrongFigures(client)).not.toEqual([])
-  // The changes of a database of before are those of transactions, by fewer properties.
-  await client.query(
-    `DELETE FROM disbursement_change;
-     UPDATE transaction_count_change SET payment_link_id = NULL, failure_reason = '', settle_class = 0;
-     ${migration.slice(migration.indexOf('CREATE TEMPORARY TABLE'))}`,
-  )
-  const wrong = await wrongFigures(client)
-  await client.query('ROLLBACK')
-  client.release()
-  expect(wrong).toEqual([])
 })
