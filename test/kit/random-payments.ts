@@ -3,9 +3,9 @@ import { makeMerchant } from './merchants.ts'
 
 const hourMs = 60 * 60 * 1_000
 /**
- * The beginnings of the two times of random payments, around the changes of summer time: in spring at midnight
- * in Beirut (29 March) and Cairo (24 April), in autumn at midnight or 01:00 in the Azores and Havana, and in
- * New York on 1 November.
+ * The beginnings of the two times of random payments, around the changes of summer time: in spring at
+ * midnight in Beirut (29 March) and Cairo (24 April), in autumn at midnight or 01:00 in the Azores and
+ * Havana, and in New York on 1 November.
  */
 export const beginnings = [Date.UTC(2026, 2, 22), Date.UTC(2026, 9, 12)]
 /** The length of each of them. */

@@ -22,9 +22,15 @@ const pick = <Item>(items: readonly Item[]) => items[Math.floor(random() * items
 const { openMerchant, addPayments } = randomPayments(db.owner, random)
 const hourMs = 60 * 60 * 1_000
 const zones = [
-  ...['Africa/Bamako', 'UTC', 'America/New_York', 'Asia/Shanghai'],
+  'Africa/Bamako',
+  'UTC',
+  'America/New_York',
+  'Asia/Shanghai',
   // Their summer time begins or ends at midnight.
-  ...['Africa/Cairo', 'Asia/Beirut', 'Atlantic/Azores', 'America/Havana'],
+  'Africa/Cairo',
+  'Asia/Beirut',
+  'Atlantic/Azores',
+  'America/Havana',
 ]
 
 interface Payment {
@@ -145,13 +151,13 @@ async function compare(): Promise<void> {
   // A day is written as its noon in UTC, whose date is the same in a time zone of this list.
   const moment = (day: Date) => new Date(`${day.toISOString().slice(0, 10)}T12:00:00Z`)
   const asDay = unit === 'HOUR' ? 'DAY' : unit
-  const [name, zone] = areDays ? [asDay, 'UTC'] : [unit, timeZone]
-  const begun = periodOf(areDays ? moment(from) : from, name, zone)
-  const ended = periodOf(areDays ? moment(to) : before(to), name, zone)
-  expect(periodOf(first, name, timeZone), where).toBe(begun)
-  expect(periodOf(before(first), name, timeZone), where).not.toBe(begun)
-  expect(periodOf(before(end), name, timeZone), where).toBe(ended)
-  expect(periodOf(end, name, timeZone), where).not.toBe(ended)
+  const [turn, zone] = areDays ? [asDay, 'UTC'] : [unit, timeZone]
+  const begun = periodOf(areDays ? moment(from) : from, turn, zone)
+  const ended = periodOf(areDays ? moment(to) : before(to), turn, zone)
+  expect(periodOf(first, turn, timeZone), where).toBe(begun)
+  expect(periodOf(before(first), turn, timeZone), where).not.toBe(begun)
+  expect(periodOf(before(end), turn, timeZone), where).toBe(ended)
+  expect(periodOf(end, turn, timeZone), where).not.toBe(ended)
   expect(stats.buckets.map(({ start }) => start).slice(1), where).toEqual(
     stats.buckets.map(({ end: next }) => next).slice(0, -1),
   )
