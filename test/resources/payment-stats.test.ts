@@ -221,6 +221,32 @@ test('every figure equals the sum of its rows, before and after changes are adde
   }
 })
 
+test('half of the times are at most the median, and 95 of 100 at most the 95th', async () => {
+  const merchant = await openMerchant()
+  await db.owner.query(
+    `WITH made AS (
+       INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
+         reference, request_data, created_at)
+       SELECT $1, 'pay', 'OperatorA', '+22370000001', 500, 'pending', 'time-' || n, '{}', $2
+       FROM generate_series(1, 100) AS n RETURNING id
+     ) SELECT`,
+    [merchant, new Date(beginnings[0] as number)],
+  )
+  await db.owner.query(
+    `UPDATE transaction t SET status = 'success', settled_amount = 500, settled_at = t.created_at +
+       CASE WHEN r.nth < 50 THEN interval '100 ms' WHEN r.nth < 95 THEN interval '200 ms'
+         ELSE interval '1 second' END
+     FROM (SELECT id, row_number() OVER (ORDER BY id) AS nth FROM transaction WHERE merchant_id = $1) AS r
+     WHERE r.id = t.id`,
+    [merchant],
+  )
+  const day = '2026-03-22'
+  const ask = { from: day, to: day, groupBy: 'day' as const, by: [] }
+  const ctx = { ...contextOf(), actor: { merchantId: merchant } } as unknown as Context
+  const { total } = await asMerchant(merchant, () => readPaymentStats(ctx, ask, true))
+  expect(total).toMatchObject({ count: 100n, medianMs: 215n, p95Ms: 1_000n })
+})
+
 test.each([
   ['payment_figure', 'n = n + 1'],
   ['payment_figure', 'amount = amount + 1'],

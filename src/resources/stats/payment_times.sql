@@ -1,6 +1,7 @@
 -- Returns the times to settle of a merchant's successful payments: in all (`period` is null), of each
 -- period, and by kind and operator within a period where `grouping_by` names one of these. A time is the
 -- smallest class within which so many payments were settled. Otherwise this function is like `payment_stats`.
+-- Numbers are added up as float8, which is exact up to 2^53: sums of bigint would be numeric, and slower.
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION payment_times(
   merchant int,
@@ -36,10 +37,10 @@ LANGUAGE sql STABLE SET search_path = public, pg_temp SET enable_sort = off AS $
     FROM disbursement_change d WHERE d.merchant_id = merchant AND d.settle_class > 0
   ), binned AS MATERIALIZED (
     SELECT b.hours, date_bin(b.hours * interval '1 hour', c.hour, '2000-01-01 UTC') AS start, c.kind,
-      c.payment_method, c.settle_class, sum(c.n)::bigint AS n
+      c.payment_method, c.settle_class, sum(c.n)::float8 AS n
     FROM pending c CROSS JOIN (VALUES (1), (24)) AS b (hours) GROUP BY 1, 2, 3, 4, 5
   ), counted AS (
-    SELECT p.period, s.kind, s.payment_method, s.settle_class, s.n
+    SELECT p.period, s.kind, s.payment_method, s.settle_class, s.n::float8
     FROM piece p JOIN settle_time s ON s.merchant_id = merchant AND s.hours = p.hours AND s.start = p.start
     UNION ALL
     SELECT p.period, c.kind, c.payment_method, c.settle_class, c.n
@@ -47,17 +48,17 @@ LANGUAGE sql STABLE SET search_path = public, pg_temp SET enable_sort = off AS $
   ), chosen AS MATERIALIZED (
     SELECT c.period, CASE WHEN 'type' = ANY (grouping_by) THEN c.kind END AS kind,
       CASE WHEN 'operator' = ANY (grouping_by) THEN c.payment_method END AS payment_method, c.settle_class,
-      sum(c.n)::bigint AS n
+      sum(c.n) AS n
     FROM counted c
     WHERE (kinds IS NULL OR c.kind = ANY (kinds)) AND (methods IS NULL OR c.payment_method = ANY (methods))
     GROUP BY 1, 2, 3, 4
   ), level AS (
     SELECT c.* FROM chosen c
     UNION ALL
-    SELECT c.period, NULL, NULL, c.settle_class, sum(c.n)::bigint FROM chosen c
+    SELECT c.period, NULL, NULL, c.settle_class, sum(c.n) FROM chosen c
     WHERE grouping_by && '{type,operator}' GROUP BY c.period, c.settle_class
     UNION ALL
-    SELECT NULL, NULL, NULL, c.settle_class, sum(c.n)::bigint FROM chosen c GROUP BY c.settle_class
+    SELECT NULL, NULL, NULL, c.settle_class, sum(c.n) FROM chosen c GROUP BY c.settle_class
   ), ranked AS (
     SELECT s.*, sum(s.n) OVER (w ORDER BY s.settle_class) AS upto, sum(s.n) OVER w AS total
     FROM level s WHERE s.n > 0
