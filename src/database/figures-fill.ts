@@ -9,8 +9,8 @@ const areKept = `exists (select from pg_proc where oid = to_regprocedure('fill_p
 
 /**
  * Marks the figures as not filled where the functions of an older release are in the database: nodes of that
- * release change payments without recording it for the figures. An operator who goes back to it, and then
- * forward again, gets exact figures by this.
+ * release change payments without recording it for the figures. So the figures are exact again where an
+ * operator went back to that release and then forward.
  * @param client in the transaction that applies the functions, before they are applied
  */
 export async function expirePaymentFigures(client: pg.Client): Promise<void> {
@@ -21,8 +21,8 @@ export async function expirePaymentFigures(client: pg.Client): Promise<void> {
 }
 
 /**
- * Fills the figures from the payments, where this was not done since the functions keep them. Locks no table
- * of payments, so that other nodes go on.
+ * Fills the figures from the payments, where this was not done since the functions keep them. The fill locks
+ * no table of payments, so other nodes go on.
  *
  * The figures are exact because of two locks. The transaction that applied the functions made each trigger
  * anew, and so waited for every transaction that had written payments: each later change is recorded, and the

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { asMerchant } from '../../src/database/merchant-pool.ts'
-import { compactCounts } from '../../src/resources/transactions/list.ts'
+import { compactCounts, sumLinkPayments } from '../../src/resources/transactions/list.ts'
 import { type PaymentFigures, readBatchStats, readLinkStats } from '../../src/resources/stats/figures.ts'
 import { compactDisbursements, readPaymentStats } from '../../src/resources/stats/read.ts'
 import { useTestDatabase } from '../kit/database.ts'
@@ -196,6 +196,15 @@ async function compareSubjects(): Promise<void> {
   const links = [...linksOf(merchantId), ...linksOf(neighbour)]
   const figures = await ask((ctx) => Promise.all(links.map((link) => readLinkStats(ctx, link))))
   expect(figures).toEqual(links.map((one) => figuresOf(rows.filter(({ link }) => link === one))))
+  const statuses = pick([null, ['success'], ['failed', 'expired']] as const)
+  const sums = await ask((ctx) => Promise.all(links.map((link) => sumLinkPayments(ctx, link, statuses))))
+  const counted = rows.filter(({ status }) => !statuses || statuses.some((one) => one === status))
+  expect(sums).toEqual(
+    links.map((one) => {
+      const { count, amount } = figuresOf(counted.filter(({ link }) => link === one))
+      return { count: Number(count), amount }
+    }),
+  )
   const { rows: recipients } = await db.owner.query<Payment>(
     `SELECT CASE WHEN reversed_at IS NOT NULL THEN 'reversed' ELSE status::text END AS status, amount,
        coalesce(settled_amount, 0) AS "settledAmount", CASE WHEN status = 'success' AND reversed_at IS NULL

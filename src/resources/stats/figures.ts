@@ -18,6 +18,7 @@ export interface PaymentFigures {
 }
 
 const columns = {
+  id: 'int',
   n: 'bigint',
   amount: sqlType<Xof>('bigint'),
   settledAmount: sqlType<Xof>('bigint'),
@@ -28,31 +29,40 @@ const columns = {
 } as const
 const linkStats = sqlFunction('link_stats', {
   takes: { merchant: 'int', linkIds: 'int[]' },
-  gives: { linkId: 'int', ...columns },
+  gives: columns,
 })
 const batchStats = sqlFunction('batch_stats', {
   takes: { merchant: 'int', batchIds: 'int[]' },
-  gives: { batchId: 'int', ...columns },
+  gives: columns,
 })
 
 /** Reads the figures of the payments by a link. One statement reads those of all links of an operation. */
 export function readLinkStats(ctx: Context, linkId: number): Promise<PaymentFigures> {
-  const read = async (linkIds: readonly number[]) => {
-    const rows = await linkStats(ctx.database.merchantPool, { merchant: mine(ctx).merchantId, linkIds })
-    const found = new Map(rows.map(({ linkId: id, n: count, ...figures }) => [id, { count, ...figures }]))
-    return linkIds.map((id) => found.get(id) ?? noFigures)
-  }
-  return loader(ctx, 'figures of links', read).load(linkId)
+  return figuresById(ctx, 'links', (merchant, linkIds) =>
+    linkStats(ctx.database.merchantPool, { merchant, linkIds }),
+  ).load(linkId)
 }
 
 /** Reads the figures of a batch. One statement reads those of all batches of an operation. */
 export function readBatchStats(ctx: Context, batchId: number): Promise<PaymentFigures> {
-  const read = async (batchIds: readonly number[]) => {
-    const rows = await batchStats(ctx.database.merchantPool, { merchant: mine(ctx).merchantId, batchIds })
-    const found = new Map(rows.map(({ batchId: id, n: count, ...figures }) => [id, { count, ...figures }]))
-    return batchIds.map((id) => found.get(id) ?? noFigures)
-  }
-  return loader(ctx, 'figures of batches', read).load(batchId)
+  return figuresById(ctx, 'batches', (merchant, batchIds) =>
+    batchStats(ctx.database.merchantPool, { merchant, batchIds }),
+  ).load(batchId)
+}
+
+type FiguresRow = Omit<PaymentFigures, 'count'> & { id: number; n: bigint }
+
+/** @param read returns a row for each id of which there are payments */
+function figuresById(
+  ctx: Context,
+  kind: string,
+  read: (merchantId: number, ids: readonly number[]) => Promise<readonly FiguresRow[]>,
+) {
+  return loader<number, PaymentFigures>(ctx, `figures of ${kind}`, async (ids) => {
+    const rows = await read(mine(ctx).merchantId, ids)
+    const found = new Map(rows.map(({ id, n: count, ...figures }) => [id, { count, ...figures }]))
+    return ids.map((id) => found.get(id) ?? noFigures)
+  })
 }
 
 const noFigures: PaymentFigures = {

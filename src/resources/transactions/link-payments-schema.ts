@@ -1,12 +1,8 @@
-import { mine } from '../../identity/callers/actor.ts'
-import { type Context, loader } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { connectionType, nodesOf, relatedConnection, relatedPage } from '../../graphql/connection.ts'
+import { sumLinkPayments } from './list.ts'
 import { Transaction } from './schema.ts'
 import { TransactionStatus } from './status-type.ts'
-import type { transactionStates } from './states.ts'
-
-type TransactionState = (typeof transactionStates.statuses)[number]
 
 const LinkPayments = connectionType(
   Transaction,
@@ -32,7 +28,7 @@ builder.prismaObjectField('PaymentLink', 'payments', (t) =>
       ),
     }),
     resolve: ({ id, transactions }, { status, ...args }, ctx) => {
-      const sums = () => sumPayments(ctx, id, status ?? null)
+      const sums = () => sumLinkPayments(ctx, id, status ?? null)
       return relatedConnection(
         args,
         transactions,
@@ -42,34 +38,6 @@ builder.prismaObjectField('PaymentLink', 'payments', (t) =>
     },
   }),
 )
-
-/** Counts and adds up the payments by a link. One statement does it for all links of an operation. */
-function sumPayments(
-  ctx: Context,
-  linkId: number,
-  status: readonly TransactionState[] | null,
-): Promise<{ count: number; amount: bigint }> {
-  const read = async (linkIds: readonly number[]) => {
-    const rows = await ctx.database.prisma.transaction.groupBy({
-      by: 'paymentLinkId',
-      where: {
-        ...mine(ctx),
-        paymentLinkId: { in: [...linkIds] },
-        ...(status && { status: { in: [...status] } }),
-      },
-      _count: true,
-      _sum: { amount: true },
-    })
-    const sums = new Map(
-      rows.map(({ paymentLinkId, _count: count, _sum: { amount } }) => [
-        paymentLinkId,
-        { count, amount: amount ?? 0n },
-      ]),
-    )
-    return linkIds.map((id) => sums.get(id) ?? { count: 0, amount: 0n })
-  }
-  return loader(ctx, `payments of links ${status?.join()}`, read).load(linkId)
-}
 
 builder.prismaObjectField('Transaction', 'paymentLink', (t) =>
   t.relation('paymentLink', {

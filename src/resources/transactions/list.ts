@@ -2,11 +2,11 @@ import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
 import { z } from 'zod'
 import { mine } from '../../identity/callers/actor.ts'
-import type { Context } from '../../context.ts'
+import { type Context, loader } from '../../context.ts'
 import { amountRange, among, conditions, createdRange, someOf, within } from '../../shared/filter.ts'
 import { oneOf, phone, provider, readInput, reference } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
-import { transactionStates } from './states.ts'
+import { type TransactionStatus, transactionStates } from './states.ts'
 
 /**
  * The first offset at which a list without a filter uses the counts. Below it, the rows before the page are
@@ -108,6 +108,35 @@ async function countAll(ctx: Context, kind: Kind): Promise<number> {
     values: kind,
   })
   return Number(rows[0]?.n ?? 0)
+}
+
+/**
+ * Counts the payments by a link, and adds up their requested amounts in whole francs, exactly, from the
+ * figures of links. One statement does it for all links of an operation.
+ * @param statuses only payments with one of these; null for all
+ * @throws DomainError UNAUTHENTICATED
+ */
+export function sumLinkPayments(
+  ctx: Context,
+  linkId: number,
+  statuses: readonly TransactionStatus[] | null,
+): Promise<{ count: number; amount: bigint }> {
+  const read = async (linkIds: readonly number[]) => {
+    const { rows } = await ctx.database.merchantPool.query<{ id: number; n: bigint; amount: bigint }>({
+      name: 'link_payments',
+      text: `SELECT payment_link_id AS id, sum(n)::bigint AS n, sum(amount)::bigint AS amount FROM (
+          SELECT merchant_id, payment_link_id, status, n, amount FROM link_figure
+          UNION ALL SELECT merchant_id, payment_link_id, status, n, amount FROM transaction_count_change
+        ) AS counted
+        WHERE merchant_id = $1 AND payment_link_id = ANY ($2::int[])
+          AND ($3::transaction_status[] IS NULL OR status = ANY ($3))
+        GROUP BY payment_link_id`,
+      values: [mine(ctx).merchantId, linkIds, statuses],
+    })
+    const sums = new Map(rows.map(({ id, n, amount }) => [id, { count: Number(n), amount }]))
+    return linkIds.map((id) => sums.get(id) ?? { count: 0, amount: 0n })
+  }
+  return loader(ctx, `payments of links ${statuses?.join()}`, read).load(linkId)
 }
 
 /** A period of creation; both moments belong to it. */
