@@ -101,7 +101,7 @@ interface Table<Row> {
   count(query: never): PromiseLike<number>
 }
 
-interface Newest<Row> {
+export interface Newest<Row> {
   /** The GraphQL type of the rows. */
   type: string
   args: PageArgs

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Context } from '../context.ts'
+import { type ListedTable, type Search, walkIds } from '../database/find-rows.ts'
 import { limits } from '../shared/limits.ts'
 
 export type ExportCell = string | number | bigint | boolean | Date | null
@@ -54,6 +55,29 @@ export function makeExport<Options, Row>({
       }
     },
   }
+}
+
+/** A filter of a list, with the search that Prisma cannot express. */
+interface Searched {
+  table: ListedTable
+  /** The condition of the filter without its search. */
+  where: { merchantId: number }
+  search: Search | null
+}
+
+/** Returns Prisma's condition of the page after an id, oldest first, for a filter that may have a search. */
+export async function pageAfter(
+  ctx: Context,
+  { table, where, search }: Searched,
+  after: bigint,
+  take: number,
+) {
+  if (!search) return { AND: [where, { id: { gt: after } }] }
+  const position = { after: { amount: null, id: after }, before: null, isBackward: false, skip: 0, take }
+  const page = { table, where, search, order: 'created_at_asc', ...position } as const
+  const ids = await walkIds(ctx.database.merchantPool, page)
+  // Without the filter: a row that has just left its status would make the page short, as if it were the last.
+  return { merchantId: where.merchantId, id: { in: ids } }
 }
 
 /** Yields all rows of a list page by page, in the order in which `read` returns them. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { amount, exactText } from './input.ts'
+import { amount, exactText, text } from './input.ts'
 import { time, timeTo } from './time.ts'
 
 // The parts of which the filters of all lists are made.
@@ -52,6 +52,34 @@ export const amountRange = { amountMin: amountBound.nullish(), amountMax: amount
 
 /** The author of a payment, as the audit log writes it: `member:7` or `api_key:12`. */
 export const authorFilter = exactText({ min: 1, max: 100 })
+
+/** The least letters and digits of a search: the index of words knows texts by three characters in a row. */
+const searchLengthMin = 3
+
+/** The schema of the text that a list is searched for. */
+export const searchText = text({ min: 1, max: 100 }).refine(
+  (value) => (value.match(/[\p{L}\p{N}]/gu) ?? []).length >= searchLengthMin,
+  `must have at least ${searchLengthMin} letters or digits`,
+)
+
+/** Makes the description of the field `search` of a filter. @param parts the words that a search looks in */
+export const searchWords = (parts: string) =>
+  `${parts} contains this text; capitals and accents do not matter. At least ${searchLengthMin} letters or ` +
+  'digits. A phone number may have spaces.'
+
+/**
+ * Returns a search in the form of LIKE; null where there is none. Digits with spaces may be a phone number,
+ * and those are stored without spaces.
+ */
+export function searchOf(given: string | null | undefined) {
+  if (given == null) return null
+  const words = given.trim()
+  const spaceless = words.replaceAll(/\s/g, '')
+  const isNumber = spaceless !== words && /^\+?\d+$/.test(spaceless)
+  return { pattern: patternOf(words), spaceless: isNumber ? patternOf(spaceless) : null }
+}
+
+const patternOf = (words: string) => `%${words.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`
 
 /** Returns Prisma's condition of a range with both bounds included; undefined where it has no bound. */
 export function within<Value extends Date | bigint>(

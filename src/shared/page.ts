@@ -91,7 +91,8 @@ function problemsOf({ first, last, offset }: PageArgs) {
   ]
 }
 
-function idOf(cursor: string): bigint | null {
+/** Reads a cursor that is an id; null for any other text. */
+export function idOf(cursor: string): bigint | null {
   return /^\d{1,18}$/.test(cursor) ? BigInt(cursor) : null
 }
 

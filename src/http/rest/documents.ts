@@ -97,8 +97,8 @@ query Balance($paymentMethod: PaymentMethod) {
     currency balance available reserved receivable asOf operatorBalance
   }
 }
-query Transactions($limit: Int!, $offset: Int!, $filter: TransactionFilter) {
-  transactions(first: $limit, offset: $offset, filter: $filter) {
+query Transactions($limit: Int!, $offset: Int!, $filter: TransactionFilter, $orderBy: ListOrder) {
+  transactions(first: $limit, offset: $offset, filter: $filter, orderBy: $orderBy) {
     totalCount nodes { ...TransactionRecord }
   }
 }
@@ -108,8 +108,10 @@ query Transaction($id: SafeInt!) {
 mutation CreatePayout($input: CreatePayoutInput!) {
   createPayout(input: $input) { __typename ...PayoutRecord ...Refused }
 }
-query Payouts($limit: Int!, $offset: Int!, $filter: PayoutFilter) {
-  payouts(first: $limit, offset: $offset, filter: $filter) { totalCount nodes { ...PayoutRecord } }
+query Payouts($limit: Int!, $offset: Int!, $filter: PayoutFilter, $orderBy: ListOrder) {
+  payouts(first: $limit, offset: $offset, filter: $filter, orderBy: $orderBy) {
+    totalCount nodes { ...PayoutRecord }
+  }
 }
 query Payout($id: ID!) { payout(id: $id) { ...PayoutRecord } }
 mutation CreateBatch($input: CreateBatchInput!, $dryRun: Boolean) {

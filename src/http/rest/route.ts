@@ -1,9 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import type { Context } from '../../context.ts'
+import { listOrders } from '../../database/find-rows.ts'
 import {
   camelCase,
   invalidInput,
+  oneOf,
   pageInput,
   readInput,
   readTogether,
@@ -68,10 +70,17 @@ export function idOf(request: RestRequest): { id: number } {
   return readInput(z.object({ id: wholeNumber(1, Number.MAX_SAFE_INTEGER) }), request.params)
 }
 
+/** A page in an order of its own: `order_by=amount_desc`. */
+export const orderedPageInput = pageInput.extend({ orderBy: oneOf(listOrders).optional() })
+
 /** Reads the page and the filter of a list from the query. @throws DomainError INVALID_INPUT */
-export async function pageOptions(request: RestRequest, filterInput: z.ZodObject): Promise<object> {
+export async function pageOptions(
+  request: RestRequest,
+  filterInput: z.ZodObject,
+  input: z.ZodObject = pageInput,
+): Promise<object> {
   const [page, filter] = await readTogether(
-    () => query(request, pageInput),
+    () => query(request, input),
     () => query(request, filterInput),
   )
   return { ...page, filter }

@@ -24,6 +24,7 @@ import {
   body,
   idOf,
   inSchemaWords,
+  orderedPageInput,
   pageOf,
   pageOptions,
   query,
@@ -99,7 +100,7 @@ export const routes: readonly RestRoute[] = [
     path: '/transactions',
     status: 200,
     operation: 'Transactions',
-    variables: (request) => pageOptions(request, transactionFilterInput),
+    variables: (request) => pageOptions(request, transactionFilterInput, orderedPageInput),
     data: pageOf('transactions'),
   },
   {
@@ -123,7 +124,7 @@ export const routes: readonly RestRoute[] = [
     path: '/payouts',
     status: 200,
     operation: 'Payouts',
-    variables: (request) => pageOptions(request, payoutFilterInput),
+    variables: (request) => pageOptions(request, payoutFilterInput, orderedPageInput),
     data: pageOf('payouts', payoutData),
   },
   {

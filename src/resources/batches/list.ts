@@ -35,13 +35,3 @@ export function batchesWhere(ctx: Context, raw: BatchFilter | null | undefined) 
     totalAmount: within(filter.amountMin, filter.amountMax),
   })
 }
-
-/**
- * Adds up the amounts of the batches that match a filter, in whole francs.
- * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
- */
-export async function sumBatches(ctx: Context, raw: BatchFilter | null | undefined): Promise<bigint> {
-  const where = batchesWhere(ctx, raw)
-  const { _sum: sum } = await ctx.database.prisma.batch.aggregate({ where, _sum: { totalAmount: true } })
-  return sum.totalAmount ?? 0n
-}

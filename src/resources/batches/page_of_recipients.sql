@@ -10,6 +10,8 @@ CREATE OR REPLACE FUNCTION page_of_recipients(
   name text,
   amount_min bigint,
   amount_max bigint,
+  pattern text,
+  spaceless text,
   above bigint,
   below bigint,
   back boolean,
@@ -21,12 +23,12 @@ BEGIN
   IF back THEN
     RETURN QUERY SELECT r.* FROM batch_recipient r
       WHERE (r.batch_id, r.id) > ($2, above) AND (r.batch_id, r.id) < ($2, below) AND r.merchant_id = $1
-        AND recipient_matches(r, $3, $4, $5, $6, $7, $8)
+        AND recipient_matches(r, $3, $4, $5, $6, $7, $8, $9, $10)
       ORDER BY r.batch_id, r.id LIMIT take OFFSET skip;
   ELSE
     RETURN QUERY SELECT r.* FROM batch_recipient r
       WHERE (r.batch_id, r.id) > ($2, above) AND (r.batch_id, r.id) < ($2, below) AND r.merchant_id = $1
-        AND recipient_matches(r, $3, $4, $5, $6, $7, $8)
+        AND recipient_matches(r, $3, $4, $5, $6, $7, $8, $9, $10)
       ORDER BY r.batch_id DESC, r.id DESC LIMIT take OFFSET skip;
   END IF;
 END $$;

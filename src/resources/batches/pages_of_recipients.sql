@@ -9,6 +9,8 @@ CREATE OR REPLACE FUNCTION pages_of_recipients(
   title text,
   amount_min bigint,
   amount_max bigint,
+  pattern text,
+  spaceless text,
   above bigint,
   below bigint,
   back boolean,
@@ -37,5 +39,5 @@ CREATE OR REPLACE FUNCTION pages_of_recipients(
     r.settled_at, r.reversed_at
   FROM unnest(batches) AS asked (batch),
     page_of_recipients(merchant, asked.batch, states, methods, number, title, amount_min, amount_max,
-      above, below, back, take, skip) AS r
+      folded(pattern), folded(spaceless), above, below, back, take, skip) AS r
 $$;

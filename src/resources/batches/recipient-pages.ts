@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Batch, BatchRecipient } from '../../../prisma/generated/prisma/client.ts'
 import { mine } from '../../identity/callers/actor.ts'
 import { type Context, loader } from '../../context.ts'
-import { amountRange, someOf } from '../../shared/filter.ts'
+import { amountRange, searchOf, searchText, someOf } from '../../shared/filter.ts'
 import { oneOf, phone, provider, readInput, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { type PageConnection, connect, edgeOf, type PageArgs, readPage } from '../../shared/page.ts'
@@ -14,6 +14,7 @@ export const recipientFilterInput = z.object({
   paymentMethod: someOf(provider).nullish(),
   account: phone.nullish(),
   name: text({ min: 1, max: limits.recipientNameLengthMax }).nullish(),
+  search: searchText.nullish(),
   ...amountRange,
 })
 
@@ -51,21 +52,25 @@ export interface RecipientsOfBatch {
  */
 export function pageOfRecipients(ctx: Context, batch: Counted, raw: RecipientsPage): RecipientsOfBatch {
   const page = readPage(raw)
-  const { amountMin, amountMax, ...filter } = readInput(recipientFilterInput, raw.filter ?? {})
-  const amounts = { atLeast: amountMin?.toString() ?? null, atMost: amountMax?.toString() ?? null }
+  const { amountMin, amountMax, search, ...filter } = readInput(recipientFilterInput, raw.filter ?? {})
+  const computed = {
+    atLeast: amountMin?.toString() ?? null,
+    atMost: amountMax?.toString() ?? null,
+    ...(searchOf(search) ?? { pattern: null, spaceless: null }),
+  }
   const { before, after, take, skip, isBackward } = page
   const options: PageOptions = {
     ...filter,
-    ...amounts,
+    ...computed,
     above: before?.toString() ?? everywhere.above,
     below: after?.toString() ?? everywhere.below,
     take,
     skip,
     isBackward,
   }
-  const sums = () => loaderOf(ctx, 'sums', { ...everywhere, ...filter, ...amounts }, sumRows).load(batch.id)
+  const sums = () => loaderOf(ctx, 'sums', { ...everywhere, ...filter, ...computed }, sumRows).load(batch.id)
   const { status, ...others } = filter
-  const hasOthers = Object.values({ ...others, ...amounts }).some((value) => value != null)
+  const hasOthers = Object.values({ ...others, ...computed }).some((value) => value != null)
   return {
     read: async () => {
       const rows = await loaderOf(ctx, 'rows', options, readRows).load(batch.id)
@@ -94,9 +99,12 @@ export function countsOf(batch: Counted) {
 }
 
 /** The options of a page, the same for every batch. Ids are text, because the options become JSON. */
-interface PageOptions extends Omit<z.output<typeof recipientFilterInput>, 'amountMin' | 'amountMax'> {
+interface PageOptions
+  extends Omit<z.output<typeof recipientFilterInput>, 'amountMin' | 'amountMax' | 'search'> {
   atLeast: string | null
   atMost: string | null
+  pattern: string | null
+  spaceless: string | null
   above: string
   below: string
   take: number
@@ -124,6 +132,8 @@ const filterTypes = {
   title: 'text?',
   amountMin: sqlType<string | null>('bigint?'),
   amountMax: sqlType<string | null>('bigint?'),
+  pattern: 'text?',
+  spaceless: 'text?',
 } as const
 
 const pagesOf = sqlFunction('pages_of_recipients', {
@@ -192,5 +202,7 @@ function requestsOf(ctx: Context, batchIds: readonly number[], options: PageOpti
     title: options.name,
     amountMin: options.atLeast,
     amountMax: options.atMost,
+    pattern: options.pattern,
+    spaceless: options.spaceless,
   }
 }

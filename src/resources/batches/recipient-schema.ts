@@ -5,6 +5,7 @@ import { connectionType, lazyConnection, offsetWords } from '../../graphql/conne
 import { Currency, PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
 import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf } from '../../operators/failure-reasons.ts'
+import { searchWords } from '../../shared/filter.ts'
 import { readId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
 import { withheldAmount, withheldWords } from '../disbursements/withheld.ts'
@@ -232,6 +233,7 @@ const RecipientFilter = inputOf('RecipientFilter', recipientFilterInput, {
     account: 'Only recipients with this mobile number, for example +223 70 00 00 00.',
     name: 'Only recipients whose name contains this text; capitals and accents do not matter.',
     paymentMethod: 'Only recipients at one of these operators.',
+    search: searchWords("The name, the phone number or the operator's reference"),
     status: 'Only recipients with one of these statuses.',
   },
 })

@@ -6,7 +6,8 @@ import { Currency, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { readSmallId } from '../../shared/ids.ts'
 import { readInput } from '../../shared/input.ts'
-import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, offsetWords } from '../../graphql/connection.ts'
+import { orderArg, orderedList } from '../../graphql/ordered-list.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency, grouped } from '../../shared/money.ts'
 import { addRecipients } from './add-recipients.ts'
@@ -15,7 +16,7 @@ import { batchTitleLengthMax, createBatch, createBatchInput, dryRunCreate } from
 import { duplicatesOf } from './duplicates.ts'
 import { BatchForecast, DuplicateAccount, InputWarning } from './preview-schema.ts'
 import type { BatchChange } from './preview.ts'
-import { batchesWhere, batchFilterInput, sumBatches } from './list.ts'
+import { batchesWhere, batchFilterInput } from './list.ts'
 import { processBatch, dryRunProcess } from './process.ts'
 import { countsOf } from './recipient-pages.ts'
 import { retryFailed } from './retry.ts'
@@ -157,19 +158,23 @@ builder.queryFields((t) => ({
   batches: t.field({
     type: Batches,
     scope: ['bulk_pay'],
-    description: 'The batches of the merchant, newest first.',
+    description: 'The batches of the merchant, by default newest first.',
     args: {
       ...t.arg.connectionArgs(),
       filter: t.arg({ type: BatchFilter, description: 'Conditions that the batches must match.' }),
+      orderBy: t.arg(orderArg),
       offset: t.arg.int({ description: offsetWords }),
     },
-    resolve: (_root, { filter, ...args }, ctx, info) =>
-      newestFirst(ctx, info, {
+    resolve: (_root, { filter, orderBy, ...args }, ctx, info) =>
+      orderedList(ctx, info, {
         type: 'Batch',
         args,
         table: ctx.database.prisma.batch,
         where: batchesWhere(ctx, filter),
-        amount: () => sumBatches(ctx, filter),
+        from: { name: 'batch', amount: 'total_amount' },
+        amountField: 'totalAmount',
+        search: null,
+        orderBy,
         hasSmallIds: true,
       }),
   }),

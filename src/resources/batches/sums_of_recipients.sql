@@ -8,10 +8,12 @@ CREATE OR REPLACE FUNCTION sums_of_recipients(
   number text,
   title text,
   amount_min bigint,
-  amount_max bigint
+  amount_max bigint,
+  pattern text,
+  spaceless text
 ) RETURNS TABLE (batch_id int, n int, amount bigint) LANGUAGE sql STABLE
   SET search_path = public, pg_temp AS $$
   SELECT asked.batch, sums.n, sums.amount
   FROM unnest(batches) AS asked (batch), sum_of_recipients(merchant, asked.batch, states, methods, number,
-    title, amount_min, amount_max) AS sums
+    title, amount_min, amount_max, folded(pattern), folded(spaceless)) AS sums
 $$;

@@ -3,12 +3,14 @@ import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { Currency, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, offsetWords } from '../../graphql/connection.ts'
+import { orderedList } from '../../graphql/ordered-list.ts'
+import { searchOf, searchWords } from '../../shared/filter.ts'
 import { readSmallId } from '../../shared/ids.ts'
 import { currency, grouped } from '../../shared/money.ts'
 import { type availabilities, readAvailability } from './availability.ts'
 import { createLink, createLinkInput, linkDescriptionLengthMax, linkTitleLengthMax } from './create.ts'
-import { linksWhere, linkFilterInput } from './list.ts'
+import { linksWhere, linkFilterInput, linkTable } from './list.ts'
 import { linkUrl, makeQr, type Qr } from './qr.ts'
 import { updateLink, updateLinkInput } from './update.ts'
 
@@ -120,6 +122,7 @@ const PaymentLinkFilter = inputOf('PaymentLinkFilter', linkFilterInput, {
     amountMin: 'Only links with a fixed amount of at least this, in whole XOF.',
     createdFrom: 'Only links created at or after this moment.',
     createdTo: 'Only links created at or before this moment, or on this day.',
+    search: searchWords('The title or the last part of the address'),
   },
 })
 
@@ -150,11 +153,15 @@ builder.queryFields((t) => ({
       offset: t.arg.int({ description: offsetWords }),
     },
     resolve: (_root, { filter, ...args }, ctx, info) =>
-      newestFirst(ctx, info, {
+      orderedList(ctx, info, {
         type: 'PaymentLink',
         args,
         table: ctx.database.prisma.paymentLink,
         where: linksWhere(ctx, filter),
+        from: linkTable,
+        amountField: 'amount',
+        search: searchOf(filter?.search),
+        orderBy: null,
         hasSmallIds: true,
       }),
   }),

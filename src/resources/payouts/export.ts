@@ -1,8 +1,9 @@
 import type { z } from 'zod'
 import type { Context } from '../../context.ts'
 import { currency } from '../../shared/money.ts'
-import { makeExport, pagesOf } from '../export.ts'
-import { payoutFilterInput, payoutsWhere } from './list.ts'
+import { searchOf } from '../../shared/filter.ts'
+import { makeExport, pageAfter, pagesOf } from '../export.ts'
+import { payoutFilterInput, payoutsWhere, payoutTable } from './list.ts'
 
 const select = {
   id: true,
@@ -57,9 +58,11 @@ async function readRows(
   after: bigint,
   take: number,
 ) {
+  const [where, search] = [payoutsWhere(ctx, filter), searchOf(filter.search)]
+  const searched = { table: payoutTable, where, search }
   return ctx.database.prisma.payout.findMany({
     select,
-    where: { AND: [payoutsWhere(ctx, filter), { id: { gt: after } }] },
+    where: await pageAfter(ctx, searched, after, take),
     orderBy: { id: 'asc' },
     take,
   })

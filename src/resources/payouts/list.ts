@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
+import { type ListedTable, totalOf } from '../../database/find-rows.ts'
 import { smallIdOf } from '../../shared/ids.ts'
 import {
   amountRange,
@@ -8,6 +9,8 @@ import {
   authorFilter,
   conditions,
   createdRange,
+  searchOf,
+  searchText,
   someOf,
   within,
 } from '../../shared/filter.ts'
@@ -22,14 +25,19 @@ export const payoutFilterInput = z.object({
   reference: reference.nullish(),
   beneficiaryId: smallIdOf('Beneficiary').nullish(),
   createdBy: authorFilter.nullish(),
+  search: searchText.nullish(),
   ...createdRange,
   ...amountRange,
 })
 type PayoutFilter = z.input<typeof payoutFilterInput>
 
+/** The table that a search reads. */
+export const payoutTable: ListedTable = { name: 'payout', amount: 'amount' }
+
 /**
  * Returns the condition of a filter for Prisma. It selects only payouts of the caller's merchant. For
- * BankTransfer it selects no row: there are no payouts by bank yet.
+ * BankTransfer it selects no row: there are no payouts by bank yet. Prisma cannot express the search of a
+ * filter: see `database/find-rows.ts`.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export function payoutsWhere(ctx: Context, raw: PayoutFilter | null | undefined) {
@@ -53,8 +61,7 @@ export function payoutsWhere(ctx: Context, raw: PayoutFilter | null | undefined)
  */
 export async function countPayouts(ctx: Context, raw: PayoutFilter | null | undefined): Promise<number> {
   const where = payoutsWhere(ctx, raw)
-  const isCounted = Object.keys(where).every((name) => countedBy.has(name))
-  if (!isCounted) return ctx.database.prisma.payout.count({ where })
+  if (!isCounted(where, raw)) return Number(await totalOfRows(ctx, where, raw, 'rows'))
   const { _sum: counted } = await ctx.database.prisma.payoutCount.aggregate({ where, _sum: { n: true } })
   return Number(counted.n ?? 0n)
 }
@@ -66,11 +73,7 @@ export async function countPayouts(ctx: Context, raw: PayoutFilter | null | unde
  */
 export async function sumPayouts(ctx: Context, raw: PayoutFilter | null | undefined): Promise<bigint> {
   const where = payoutsWhere(ctx, raw)
-  const isCounted = Object.keys(where).every((name) => countedBy.has(name))
-  if (!isCounted) {
-    const { _sum: sum } = await ctx.database.prisma.payout.aggregate({ where, _sum: { amount: true } })
-    return sum.amount ?? 0n
-  }
+  if (!isCounted(where, raw)) return totalOfRows(ctx, where, raw, 'amounts')
   const { rows } = await ctx.database.merchantPool.query<{ amount: bigint }>({
     name: 'payout_amounts',
     text: `SELECT coalesce(sum(amount), 0)::bigint AS amount FROM (
@@ -82,6 +85,23 @@ export async function sumPayouts(ctx: Context, raw: PayoutFilter | null | undefi
     values: [where.merchantId, where.paymentMethod?.in ?? null, where.status?.in.flatMap(figuredAs) ?? null],
   })
   return rows[0]?.amount ?? 0n
+}
+
+type Where = ReturnType<typeof payoutsWhere>
+
+/** Whether the counts by method and status give the total of a filter. */
+function isCounted(where: Where, raw: PayoutFilter | null | undefined): boolean {
+  return raw?.search == null && Object.keys(where).every((name) => countedBy.has(name))
+}
+
+function totalOfRows(
+  ctx: Context,
+  where: Where,
+  raw: PayoutFilter | null | undefined,
+  what: 'rows' | 'amounts',
+) {
+  const filtered = { table: payoutTable, where, search: searchOf(raw?.search) }
+  return totalOf(ctx.database.merchantPool, filtered, what)
 }
 
 /** The statuses that figures have for a payout: one that came back is completed too. */

@@ -7,14 +7,16 @@ import { refusals, refusalType } from '../../graphql/errors.ts'
 import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf } from '../../operators/failure-reasons.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
-import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, offsetWords } from '../../graphql/connection.ts'
+import { orderArg, orderedList } from '../../graphql/ordered-list.ts'
+import { searchOf, searchWords } from '../../shared/filter.ts'
 import { globalId, readId } from '../../shared/ids.ts'
 import { invalidInput, referenceLengthMax } from '../../shared/input.ts'
 import { currency, grouped } from '../../shared/money.ts'
 import { withheldAmount, withheldWords } from '../disbursements/withheld.ts'
 import { cancelPayout } from './cancel.ts'
 import { createPayout, createPayoutInput } from './create.ts'
-import { countPayouts, payoutsWhere, payoutFilterInput, sumPayouts } from './list.ts'
+import { countPayouts, payoutsWhere, payoutFilterInput, payoutTable, sumPayouts } from './list.ts'
 import { payoutStates } from './states.ts'
 import { limits } from '../../shared/limits.ts'
 
@@ -136,6 +138,9 @@ const PayoutFilter = inputOf('PayoutFilter', payoutFilterInput, {
     createdTo: 'Only payouts created at or before this moment, or on this day.',
     paymentMethod: 'Only payouts by one of these operators.',
     reference: 'Only the payout with this reference.',
+    search: searchWords(
+      "The reference, the phone number, the name of the beneficiary or the operator's reference",
+    ),
     status: 'Only payouts with one of these statuses.',
   },
 })
@@ -167,18 +172,23 @@ builder.queryFields((t) => ({
   payouts: t.field({
     type: Payouts,
     scope: ['payout'],
-    description: 'The payouts of the merchant, newest first.',
+    description: 'The payouts of the merchant, by default newest first.',
     args: {
       ...t.arg.connectionArgs(),
       filter: t.arg({ type: PayoutFilter, description: 'Conditions that the payouts must match.' }),
+      orderBy: t.arg(orderArg),
       offset: t.arg.int({ description: offsetWords }),
     },
-    resolve: (_root, { filter, ...args }, ctx, info) =>
-      newestFirst(ctx, info, {
+    resolve: (_root, { filter, orderBy, ...args }, ctx, info) =>
+      orderedList(ctx, info, {
         type: 'Payout',
         args,
         table: ctx.database.prisma.payout,
         where: payoutsWhere(ctx, filter),
+        from: payoutTable,
+        amountField: 'amount',
+        search: searchOf(filter?.search),
+        orderBy,
         count: () => countPayouts(ctx, filter),
         amount: () => sumPayouts(ctx, filter),
       }),

@@ -1,7 +1,13 @@
 import type { Context } from '../../context.ts'
 import { currency } from '../../shared/money.ts'
-import { makeExport, pagesOf } from '../export.ts'
-import { type TransactionFilter, transactionFilterInput, transactionsWhere } from './list.ts'
+import { searchOf } from '../../shared/filter.ts'
+import { makeExport, pageAfter, pagesOf } from '../export.ts'
+import {
+  type TransactionFilter,
+  transactionFilterInput,
+  transactionsWhere,
+  transactionTable,
+} from './list.ts'
 
 const select = {
   id: true,
@@ -47,9 +53,11 @@ export const transactionsExport = makeExport({
 })
 
 async function readRows(ctx: Context, filter: TransactionFilter, after: bigint, take: number) {
+  const [where, search] = [transactionsWhere(ctx, filter), searchOf(filter.search)]
+  const searched = { table: transactionTable, where, search }
   return ctx.database.prisma.transaction.findMany({
     select,
-    where: { AND: [transactionsWhere(ctx, filter), { id: { gt: after } }] },
+    where: await pageAfter(ctx, searched, after, take),
     orderBy: { id: 'asc' },
     take,
   })

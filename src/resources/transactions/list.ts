@@ -1,9 +1,19 @@
+import { type ListedTable, totalOf } from '../../database/find-rows.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import type { Pool } from 'pg'
 import { z } from 'zod'
 import { mine } from '../../identity/callers/actor.ts'
 import { type Context, loader } from '../../context.ts'
-import { amountRange, among, conditions, createdRange, someOf, within } from '../../shared/filter.ts'
+import {
+  amountRange,
+  among,
+  conditions,
+  createdRange,
+  searchOf,
+  searchText,
+  someOf,
+  within,
+} from '../../shared/filter.ts'
 import { oneOf, phone, provider, readInput, reference } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { type TransactionStatus, transactionStates } from './states.ts'
@@ -24,13 +34,18 @@ export const transactionFilterInput = z.object({
   status: someOf(oneOf(transactionStates.statuses)).nullish(),
   reference: reference.nullish(),
   customerPhone: phone.nullish(),
+  search: searchText.nullish(),
   ...createdRange,
   ...amountRange,
 })
 export type TransactionFilter = z.input<typeof transactionFilterInput>
 
+/** The table that a search reads. */
+export const transactionTable: ListedTable = { name: 'transaction', amount: 'amount' }
+
 /**
- * Returns the condition of a filter for Prisma. It selects only transactions of the caller's merchant.
+ * Returns the condition of a filter for Prisma. It selects only transactions of the caller's merchant. Prisma
+ * cannot express the search of a filter: see `database/find-rows.ts`.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export function transactionsWhere(ctx: Context, raw: TransactionFilter | null | undefined) {
@@ -59,7 +74,7 @@ export async function countTransactions(
   const filter = readInput(transactionFilterInput, raw ?? {})
   const kind = kindOf(ctx, filter)
   const { createdFrom: from, createdTo: to } = filter
-  if (!kind) return ctx.database.prisma.transaction.count({ where: transactionsWhere(ctx, raw) })
+  if (!kind) return Number(await totalOfRows(ctx, filter, 'rows'))
   return from || to ? Number(await sumPeriod(ctx, kind, { from, to }, 'n')) : countAll(ctx, kind)
 }
 
@@ -76,9 +91,13 @@ export async function sumTransactions(
   const kind = kindOf(ctx, filter)
   const { createdFrom: from, createdTo: to } = filter
   if (kind) return from || to ? sumPeriod(ctx, kind, { from, to }, 'amount') : sumAll(ctx, kind)
-  const where = transactionsWhere(ctx, raw)
-  const { _sum: sum } = await ctx.database.prisma.transaction.aggregate({ where, _sum: { amount: true } })
-  return sum.amount ?? 0n
+  return totalOfRows(ctx, filter, 'amounts')
+}
+
+/** Counts the transactions that match a filter, or adds up their amounts, row by row. */
+function totalOfRows(ctx: Context, filter: TransactionFilter, what: 'rows' | 'amounts') {
+  const [where, search] = [transactionsWhere(ctx, filter), searchOf(filter.search)]
+  return totalOf(ctx.database.merchantPool, { table: transactionTable, where, search }, what)
 }
 
 /** Adds up the amounts of a kind by the figures of days. A check of a balance has the amount 0. */

@@ -6,7 +6,9 @@ import { Currency, PaymentMethod, wordEnum } from '../../graphql/enums.ts'
 import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf, failureReasons } from '../../operators/failure-reasons.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
-import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, offsetWords } from '../../graphql/connection.ts'
+import { orderArg, orderedList } from '../../graphql/ordered-list.ts'
+import { searchOf, searchWords } from '../../shared/filter.ts'
 import { readId } from '../../shared/ids.ts'
 import { currency } from '../../shared/money.ts'
 import { checkPayment, paymentState, paymentWords } from './check.ts'
@@ -15,6 +17,7 @@ import {
   findPage,
   sumTransactions,
   transactionsWhere,
+  transactionTable,
   type transactionTypes,
   transactionFilterInput,
 } from './list.ts'
@@ -171,6 +174,7 @@ const TransactionFilter = inputOf('TransactionFilter', transactionFilterInput, {
     customerPhone: "Only transactions with this customer's mobile number, for example +223 70 00 00 00.",
     paymentMethod: 'Only transactions at one of these operators.',
     reference: 'Only the transaction with this reference.',
+    search: searchWords("The reference, the phone number or the operator's reference"),
     status: 'Only transactions with one of these statuses.',
     transactionType: 'Only transactions of one of these types.',
   },
@@ -210,18 +214,23 @@ builder.queryFields((t) => ({
   transactions: t.field({
     type: Transactions,
     scope: ['balance'],
-    description: 'The transactions of the merchant, newest first.',
+    description: 'The transactions of the merchant, by default newest first.',
     args: {
       ...t.arg.connectionArgs(),
       filter: t.arg({ type: TransactionFilter, description: 'Conditions that the transactions must match.' }),
+      orderBy: t.arg(orderArg),
       offset: t.arg.int({ description: offsetWords }),
     },
-    resolve: (_root, { filter, ...args }, ctx, info) =>
-      newestFirst(ctx, info, {
+    resolve: (_root, { filter, orderBy, ...args }, ctx, info) =>
+      orderedList(ctx, info, {
         type: 'Transaction',
         args,
         table: ctx.database.prisma.transaction,
         where: transactionsWhere(ctx, filter),
+        from: transactionTable,
+        amountField: 'amount',
+        search: searchOf(filter?.search),
+        orderBy,
         count: () => countTransactions(ctx, filter),
         amount: () => sumTransactions(ctx, filter),
         find: (page) => findPage(ctx, filter, page),

@@ -297,7 +297,8 @@ test('a page at the end of ten thousand costs as little as one at the beginning'
 async function blocksOf({ merchantId }: TestMerchant, where: unknown[]): Promise<number> {
   const read = {
     text: `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
-      SELECT id FROM page_of_recipients($1, $2, NULL, NULL, NULL, NULL, NULL, NULL, $3, $4, $5, 100, 0)`,
+      SELECT id FROM page_of_recipients($1, $2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        $3, $4, $5, 100, 0)`,
     values: [merchantId, ...where],
   }
   const { merchantPool } = fixture.app.services.database

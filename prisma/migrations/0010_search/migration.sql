@@ -1,0 +1,38 @@
+-- Lists are searched by words, and ordered by the amount. Both extensions are trusted: whoever may create in
+-- the database may add them. They have a schema of their own, unless the administrator added them before.
+CREATE SCHEMA IF NOT EXISTS extensions;
+CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA extensions;
+CREATE EXTENSION IF NOT EXISTS btree_gin SCHEMA extensions;
+SET LOCAL search_path = public, extensions;
+
+-- The expressions are those of the functions `transaction_words`, `payout_words` and `payment_link_words`, by
+-- which lists search: where the two differ, no index serves. A search is that of one merchant, so each index
+-- begins with the merchant: as an expression, so that nothing but a search reads it.
+CREATE INDEX transaction_words ON "transaction" USING gin ((merchant_id + 0), (
+  CASE WHEN octet_length(reference) = char_length(reference) THEN lower(reference) ELSE translate(lower(
+    regexp_replace(normalize(reference, NFD), U&'[\0300-\036F]', '', 'g')), 'ƐƆƝŊ', 'ɛɔɲŋ') END
+  || E'\n' || customer_phone || E'\n' || lower(coalesce(operator_reference, ''))) gin_trgm_ops);
+
+CREATE INDEX payout_words ON "payout" USING gin ((merchant_id + 0), (
+  CASE WHEN octet_length(reference) = char_length(reference) THEN lower(reference) ELSE translate(lower(
+    regexp_replace(normalize(reference, NFD), U&'[\0300-\036F]', '', 'g')), 'ƐƆƝŊ', 'ɛɔɲŋ') END
+  || E'\n' || destination_phone || E'\n' || lower(coalesce(operator_reference, '')) || E'\n' ||
+  CASE WHEN octet_length(coalesce(beneficiary_name, '')) = char_length(coalesce(beneficiary_name, ''))
+    THEN lower(coalesce(beneficiary_name, '')) ELSE translate(lower(regexp_replace(normalize(
+    coalesce(beneficiary_name, ''), NFD), U&'[\0300-\036F]', '', 'g')), 'ƐƆƝŊ', 'ɛɔɲŋ') END) gin_trgm_ops);
+
+CREATE INDEX payment_link_words ON "payment_link" USING gin ((merchant_id + 0), (
+  CASE WHEN octet_length(title) = char_length(title) THEN lower(title) ELSE translate(lower(
+    regexp_replace(normalize(title, NFD), U&'[\0300-\036F]', '', 'g')), 'ƐƆƝŊ', 'ɛɔɲŋ') END
+  || E'\n' || url_slug) gin_trgm_ops);
+
+-- These serve lists by amount and by author. The condition keeps the checks of foreign keys, which look for a
+-- merchant and an id, from ever reading them: a plan made while a table is nearly empty would take them. So a
+-- list says that its ids are above zero.
+CREATE INDEX transaction_by_amount ON "transaction" (merchant_id, amount, id) WHERE id > 0;
+CREATE INDEX payout_by_amount ON "payout" (merchant_id, amount, id) WHERE id > 0;
+CREATE INDEX payout_by_maker ON "payout" (merchant_id, maker, id) WHERE id > 0;
+CREATE INDEX payout_by_beneficiary ON "payout" (merchant_id, beneficiary_id, id)
+  WHERE beneficiary_id IS NOT NULL;
+CREATE INDEX batch_by_amount ON "batch" (merchant_id, total_amount, id) WHERE id > 0;
+CREATE INDEX batch_by_maker ON "batch" (merchant_id, maker, id) WHERE id > 0;
