@@ -42,11 +42,15 @@ interface Ordered<Row> extends Newest<Row> {
   search: Search | null
 }
 
-/** The columns by which an index of its own finds rows, where Prisma would read row by row. */
-const indexed = ['amount', 'totalAmount', 'maker']
+/**
+ * The columns of conditions that few rows may meet. Prisma's statements are prepared, and their plans may be
+ * those for all values, which read row by row; a statement of `findIds` is planned for its own values.
+ */
+const selective = ['amount', 'totalAmount', 'maker', 'createdAt', 'status', 'beneficiaryId']
 
 /**
- * Makes a list of the rows of a table in the order that the client asks for.
+ * Makes a list of the rows of a table in the order that the client asks for. A list that finds its pages by
+ * counts (`find`) needs an index for the amount only.
  * @throws DomainError INVALID_INPUT that names the wrong argument
  */
 export function orderedList<Row extends { id: bigint | number }>(
@@ -62,7 +66,8 @@ export function orderedList<Row extends { id: bigint | number }>(
     amount = () => totalOf(merchantPool, filtered, 'amounts'),
   } = list
   const order = list.orderBy ?? 'created_at_desc'
-  const isPlain = !search && !indexed.some((column) => column in where)
+  const columns = list.find ? ['amount'] : selective
+  const isPlain = !search && !columns.some((column) => column in where)
   if (isPlain && order === 'created_at_desc') return newestFirst(ctx, info, { ...list, count, amount })
   const isByAmount = order.startsWith('amount')
   if (search && isByAmount)
@@ -72,13 +77,10 @@ export function orderedList<Row extends { id: bigint | number }>(
   const cursorOf = (row: Row) => (isByAmount ? `${amountOf(row)}-${row.id}` : String(row.id))
   const read = async () => {
     const ids = await findIds(merchantPool, { ...filtered, order, ...page })
-    const columns = { id: true, ...(isByAmount && { [amountField]: true }) }
+    const ofCursor = { id: true, ...(isByAmount && { [amountField]: true }) }
     const rows = await table.findMany({
-      ...selectedOf(ctx, info, type, columns),
-      where: {
-        merchantId: where.merchantId,
-        id: { in: hasSmallIds ? ids.map(Number) : ids },
-      },
+      ...selectedOf(ctx, info, type, ofCursor),
+      where: { merchantId: where.merchantId, id: { in: hasSmallIds ? ids.map(Number) : ids } },
     } as never)
     const byId = new Map(rows.map((row) => [BigInt(row.id), row]))
     const found = ids.flatMap((id) => byId.get(id) ?? [])

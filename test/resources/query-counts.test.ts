@@ -51,6 +51,17 @@ const contract: readonly { name: string; statements: number; document: string }[
     document: '{ transaction(reference: "count-1") { id amount status } }',
   },
   {
+    // The end of the newest rows, the search in them, the rows of the page, the total.
+    name: 'a searched page of transactions in a short list, with its total',
+    statements: 4,
+    document: '{ transactions(filter: { search: "count" }) { totalCount nodes { reference } } }',
+  },
+  {
+    name: 'a page of transactions by their amounts',
+    statements: 2,
+    document: '{ transactions(orderBy: AMOUNT_DESC) { nodes { reference } } }',
+  },
+  {
     name: 'a page of beneficiaries with its total',
     statements: 2,
     document: '{ beneficiaries(first: 20) { totalCount nodes { id databaseId name account } } }',
@@ -223,7 +234,7 @@ afterAll(() => service.close())
 const counted = new RegExp(
   [
     '"public"\\.',
-    '^SELECT (t\\.|count)[^;]* FROM [a-z_]+ AS t( |$)',
+    '^SELECT (t\\.|count|coalesce)[^;]* FROM ([a-z_]+ (AS )?t( |$)|ids_by_words)',
     'FROM (transaction_count|ledger_entry|approval_verdict|operator_request WHERE recipient)',
     'FROM settlement_exception',
     '(pages|sums)_of_recipients\\(',
