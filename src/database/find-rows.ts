@@ -85,8 +85,7 @@ export async function totalOf(
     ? `${idsByWords(table, where, search, values)} JOIN ${table.name} t USING (id)`
     : `${table.name} t`
   const total = what === 'rows' ? 'count(*)' : `coalesce(sum(t.${table.amount}), 0)::bigint`
-  const text = `SELECT ${total} AS total FROM ${source} WHERE t.id > 0
-    AND ${conditionsOf(where, values).join(' AND ')}`
+  const text = `SELECT ${total} AS total FROM ${source} WHERE ${conditionsOf(where, values).join(' AND ')}`
   const { rows } = await pool.query<{ total: bigint }>({ text, values })
   return rows[0]?.total ?? 0n
 }
@@ -101,13 +100,13 @@ async function readIds(pool: pg.Pool, statement: Statement): Promise<bigint[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Reads the rows in their order until the page is full. @param edge the id of the first row that is too far */
+/** Reads rows in their order until the page is full. @param edge the id of the first row that is too far */
 function walk(page: Page, edge?: bigint): Statement {
   const { table, where, search } = page
   const values: unknown[] = []
   const found = [...conditionsOf(where, values), ...boundsOf(page, values), ...wordsOf(table, search, values)]
   if (edge !== undefined) found.push(`t.id ${isDescending(page) ? '>' : '<'} ${put(values, edge)}::bigint`)
-  const text = `SELECT t.id::bigint AS id FROM ${table.name} t WHERE t.id > 0 AND ${found.join(' AND ')}
+  const text = `SELECT t.id::bigint AS id FROM ${table.name} t WHERE ${found.join(' AND ')}
     ORDER BY ${orderOf(page)} ${rowsOf(page, values)}`
   return { text, values }
 }
@@ -142,8 +141,9 @@ function put(values: unknown[], value: unknown): string {
   return `$${values.length}`
 }
 
+/** Writes a condition of Prisma in SQL, and the condition of the indexes for lists. */
 function conditionsOf(where: object, values: unknown[]): string[] {
-  return Object.entries(where).flatMap(([field, value]: [string, unknown]) => {
+  const conditions = Object.entries(where).flatMap(([field, value]: [string, unknown]) => {
     const column = `t.${snakeCase(field)}`
     if (field === 'merchantId') {
       const merchant = `${put(values, value)}::int`
@@ -158,6 +158,7 @@ function conditionsOf(where: object, values: unknown[]): string[] {
       ...(lte === undefined ? [] : [`${column} <= ${put(values, lte)}`]),
     ]
   })
+  return ['t.id > 0', ...conditions]
 }
 
 function boundsOf({ table, order, after, before }: Page, values: unknown[]): string[] {

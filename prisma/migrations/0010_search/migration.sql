@@ -26,9 +26,9 @@ CREATE INDEX payment_link_words ON "payment_link" USING gin ((merchant_id + 0), 
     regexp_replace(normalize(title, NFD), U&'[\0300-\036F]', '', 'g')), 'ƐƆƝŊ', 'ɛɔɲŋ') END
   || E'\n' || url_slug) gin_trgm_ops);
 
--- These serve lists by amount, by author and by time. The condition keeps the checks of foreign keys, which look for a
--- merchant and an id, from ever reading them: a plan made while a table is nearly empty would take them. So a
--- list says that its ids are above zero.
+-- These serve lists by amount, by author and by time. The condition keeps the checks of foreign keys, which
+-- look for a merchant and an id, from ever reading them: a plan made while a table is nearly empty would take
+-- them. So a list says that its ids are above zero.
 CREATE INDEX transaction_by_amount ON "transaction" (merchant_id, amount, id) WHERE id > 0;
 CREATE INDEX payout_by_amount ON "payout" (merchant_id, amount, id) WHERE id > 0;
 CREATE INDEX payout_by_maker ON "payout" (merchant_id, maker, id) WHERE id > 0;
@@ -39,8 +39,8 @@ CREATE INDEX payout_by_beneficiary ON "payout" (merchant_id, beneficiary_id, id)
   WHERE beneficiary_id IS NOT NULL;
 CREATE INDEX batch_by_amount ON "batch" (merchant_id, total_amount, id) WHERE id > 0;
 CREATE INDEX batch_by_maker ON "batch" (merchant_id, maker, id) WHERE id > 0;
--- Row-level security keeps a status out of the columns of an index, but not out of its condition. Most rows end
--- well; the list of any other statuses is found here.
+-- Row-level security keeps a status out of the columns of an index, but not out of its condition. Most rows
+-- end well; a list of other statuses is read here.
 CREATE INDEX payout_not_completed ON "payout" (merchant_id, id)
   WHERE status IN ('pending', 'processing', 'failed', 'cancelled');
 CREATE INDEX batch_not_completed ON "batch" (merchant_id, id) WHERE status <> 'completed';

@@ -76,6 +76,9 @@ export const batchRows: Readonly<Record<string, OwnedRow>> = {
   'Batch.recipients(filter.account)': {
     attack: graphql(recipients('filter: { account: $c }'), ({ phone }) => ({ c: phone })),
   },
+  'Batch.recipients(filter.search)': {
+    attack: graphql(recipients('filter: { search: $c }'), ({ beneficiary }) => ({ c: beneficiary })),
+  },
   'Batch.recipients(filter.name)': {
     attack: graphql(recipients('filter: { name: $c }'), ({ beneficiary }) => ({ c: beneficiary })),
   },
@@ -145,6 +148,7 @@ export const batchRows: Readonly<Record<string, OwnedRow>> = {
   'GET /bulk/batches/{id}/recipients offset': { harmless: number },
   'GET /bulk/batches/{id}/recipients filter.account': { harmless: ownBatch },
   'GET /bulk/batches/{id}/recipients filter.name': { harmless: ownBatch },
+  'GET /bulk/batches/{id}/recipients filter.search': { harmless: ownBatch },
   'POST /bulk/batches/{id}/process id': { attack: ({ batchId }) => posted(`/${batchId}/process`) },
   'POST /bulk/batches/{id}/cancel id': { attack: ({ batchId }) => posted(`/${batchId}/cancel`) },
 

@@ -82,6 +82,13 @@ export const linkRows: Readonly<Record<string, OwnedRow>> = {
       () => ({}),
     ),
   },
+  'Query.paymentLinks(filter.search)': {
+    attack: graphql(
+      `{ paymentLinks(filter: { activeOnly: false, search: "Link of" }) { totalCount nodes ${record} } }`,
+      () => ({}),
+    ),
+  },
+  'GET /payment-links filter.search': { attack: get(() => '/payment-links?limit=50&search=Link%20of') },
   'nothing: the links in REST': { attack: get(() => '/payment-links?limit=50') },
 }
 

@@ -167,6 +167,12 @@ export const matrix: Readonly<Record<string, OwnedRow>> = {
       ({ phone }) => ({ p: phone }),
     ),
   },
+  'Query.transactions(filter.search)': {
+    attack: graphql(
+      `query ($s: String) { transactions(filter: { search: $s }) { totalCount totalAmount ${page.slice(1)} }`,
+      ({ reference }) => ({ s: reference.slice(0, 6) }),
+    ),
+  },
   'Query.paymentStatus(reference)': {
     isCredential: true,
     attack: graphql(payerAsks, ({ reference }) => ({ r: reference })),
@@ -223,6 +229,9 @@ export const matrix: Readonly<Record<string, OwnedRow>> = {
   'GET /transactions filter.customerPhone': {
     attack: get(({ phone }) => `/transactions?customer_phone=${encodeURIComponent(phone)}`),
   },
+  'GET /transactions filter.search': {
+    attack: get(({ phone }) => `/transactions?search=${encodeURIComponent(phone)}`),
+  },
   'GET /transactions/{id} id': { attack: get(({ id }) => `/transactions/${id}`) },
 
   ...beneficiaryRows,
@@ -265,6 +274,12 @@ export const matrix: Readonly<Record<string, OwnedRow>> = {
   'nothing: the list in REST': { attack: get(() => '/transactions?limit=50') },
   'nothing: the balance in REST': { attack: get(() => '/balance') },
   'nothing: the export of transactions': { attack: get(() => '/exports/transactions.csv') },
+  'nothing: an export with a search': {
+    attack: get(({ reference }) => `/exports/transactions.csv?search=${reference}`),
+  },
+  'nothing: the largest transactions': {
+    attack: graphql(`{ transactions(orderBy: AMOUNT_DESC, after: "999999999-1") ${list} }`, () => ({})),
+  },
   'nothing: the export of payouts': { attack: get(() => '/exports/payouts.csv') },
   'nothing: the export of the statement': { attack: get(() => '/exports/statement.csv?from=2020-01-01') },
   'nothing: the whole log': { attack: () => followed({ after: '0' }) },

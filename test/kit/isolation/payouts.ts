@@ -79,6 +79,11 @@ export const payoutRows: Readonly<Record<string, OwnedRow>> = {
       m: `api_key:${keyId}`,
     })),
   },
+  'Query.payouts(filter.search)': {
+    attack: graphql(`query ($s: String) { payouts(filter: { search: $s }) ${list} }`, ({ phone }) => ({
+      s: phone.slice(-6),
+    })),
+  },
   'Query.payouts(filter.beneficiaryId)': {
     attack: graphql(
       `query ($b: ID) { payouts(filter: { beneficiaryId: $b }) ${list} }`,
@@ -139,6 +144,9 @@ export const payoutRows: Readonly<Record<string, OwnedRow>> = {
   },
   'GET /payouts filter.createdBy': {
     attack: get(({ keyId }) => `/payouts?created_by=api_key:${keyId}`),
+  },
+  'GET /payouts filter.search': {
+    attack: get(({ payoutReference }) => `/payouts?search=${payoutReference}`),
   },
   'GET /payouts filter.beneficiaryId': {
     attack: get(({ beneficiaryId }) => `/payouts?beneficiary_id=${beneficiaryId}`),

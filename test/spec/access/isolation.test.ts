@@ -338,6 +338,10 @@ async function withoutSecondWall(work: () => Promise<void>): Promise<void> {
     `SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relrowsecurity`,
   )
   expect(rows.length).toBeGreaterThan(9)
+  // A new session is refused while the wall is off, so all sessions of the pool are opened before.
+  const { merchantPool } = service.app.services.database
+  const { max: sessions } = merchantPool.options
+  await Promise.all(Array.from({ length: sessions }, () => merchantPool.query('SELECT pg_sleep(0.5)')))
   // One lock at a time: concurrent jobs take their locks in another order.
   const alterEach = async (word: string) => {
     for (const { name } of rows) await owner.query(`ALTER TABLE ${name} ${word} ROW LEVEL SECURITY`)
