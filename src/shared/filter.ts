@@ -69,14 +69,20 @@ export const searchWords = (parts: string) =>
 
 /**
  * Returns a search in the form of LIKE; null where there is none. Digits with spaces may be a phone number,
- * and those are stored without spaces.
+ * and those are stored without spaces. The index is asked without the country code: its digits stand in every
+ * row, and would take the index longer than all others.
  */
 export function searchOf(given: string | null | undefined) {
   if (given == null) return null
   const words = given.trim()
   const spaceless = words.replaceAll(/\s/g, '')
-  const isNumber = spaceless !== words && /^\+?\d+$/.test(spaceless)
-  return { pattern: patternOf(words), spaceless: isNumber ? patternOf(spaceless) : null }
+  if (/^\+\d+$/.test(spaceless)) {
+    const [, national = spaceless] = /^\+223(\d{3,})$/.exec(spaceless) ?? []
+    return { pattern: patternOf(spaceless), probe: patternOf(national), spaceless: null }
+  }
+  const isNumber = spaceless !== words && /^\d+$/.test(spaceless)
+  const pattern = patternOf(words)
+  return { pattern, probe: pattern, spaceless: isNumber ? patternOf(spaceless) : null }
 }
 
 const patternOf = (words: string) => `%${words.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`

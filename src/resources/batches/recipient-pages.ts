@@ -56,7 +56,7 @@ export function pageOfRecipients(ctx: Context, batch: Counted, raw: RecipientsPa
   const computed = {
     atLeast: amountMin?.toString() ?? null,
     atMost: amountMax?.toString() ?? null,
-    ...(searchOf(search) ?? { pattern: null, spaceless: null }),
+    ...patternsOf(search),
   }
   const { before, after, take, skip, isBackward } = page
   const options: PageOptions = {
@@ -84,6 +84,11 @@ export function pageOfRecipients(ctx: Context, batch: Counted, raw: RecipientsPa
       return [...new Set(status)].reduce((sum, each) => sum + counts[each], 0)
     },
   }
+}
+
+function patternsOf(search: string | null | undefined) {
+  const { pattern = null, spaceless = null } = searchOf(search) ?? {}
+  return { pattern, spaceless }
 }
 
 /** Returns the number of recipients of a batch in each status. */

@@ -3,5 +3,5 @@
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION payout_words(payout) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT folded($1.reference) || E'\n' || $1.destination_phone || E'\n' ||
-    lower(coalesce($1.operator_reference, '')) || E'\n' || folded(coalesce($1.beneficiary_name, ''))
+    folded(coalesce($1.operator_reference, '')) || E'\n' || folded(coalesce($1.beneficiary_name, ''))
 $$;

@@ -4,5 +4,5 @@
 CREATE OR REPLACE FUNCTION transaction_words(transaction) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT folded($1.reference) || E'\n' || $1.customer_phone || E'\n' ||
-    lower(coalesce($1.operator_reference, ''))
+    folded(coalesce($1.operator_reference, ''))
 $$;
