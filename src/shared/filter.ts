@@ -57,7 +57,7 @@ export const authorFilter = exactText({ min: 1, max: 100 })
 const searchLengthMin = 3
 
 /** The schema of the text that a list is searched for. */
-export const searchText = text({ min: 1, max: 100 }).refine(
+export const searchText = text({ max: 100 }).refine(
   (value) => (value.match(/[\p{L}\p{N}]/gu) ?? []).length >= searchLengthMin,
   `must have at least ${searchLengthMin} letters or digits`,
 )
