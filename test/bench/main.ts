@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { bulk } from './bulk.ts'
 import { collect } from './collect.ts'
 import { deposit } from './deposit.ts'
+import { filters } from './filters.ts'
 import { life } from './life.ts'
 import { openFixture } from './fixture.ts'
 import { list } from './list.ts'
@@ -22,6 +23,7 @@ const workloads: Readonly<Record<string, Workload>> = {
   deposit,
   settle,
   list,
+  filters,
   nested,
   page,
   payouts,
