@@ -76,7 +76,7 @@ export async function pageAfter(
   const position = { after: { amount: null, id: after }, before: null, isBackward: false, skip: 0, take }
   const page = { table, where, search, order: 'created_at_asc', ...position } as const
   const ids = await walkIds(ctx.database.merchantPool, page)
-  // Without the filter: a row that has just left its status would make the page short, as if it were the last.
+  // Without the filter: a row that has just left its status would make the page as short as the last one.
   return { merchantId: where.merchantId, id: { in: ids } }
 }
 

@@ -123,7 +123,7 @@ test('closing the client ends the calls under way as lost', async () => {
 test('a burst of two seconds passes, the rest waits for its turn or is turned away', async () => {
   const { url, seen } = await scriptedOperator(reply(200, {}))
   const http = client(url, 2)
-  // The rate's own clock stands still while the calls arrive, so that a slow machine gives them no more turns.
+  // The rate's clock stands still while the calls arrive, so that a slow machine gives them no more turns.
   const began = performance.now()
   const clock = vi.spyOn(performance, 'now').mockReturnValue(began)
   onTestFinished(() => clock.mockRestore())

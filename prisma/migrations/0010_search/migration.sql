@@ -10,8 +10,8 @@ SET LOCAL search_path = public, extensions;
 -- begins with the merchant: as an expression, so that nothing but a search reads it.
 CREATE INDEX transaction_words ON "transaction" USING gin ((merchant_id + 0), (
   CASE WHEN octet_length(reference) = char_length(reference) THEN lower(reference)
-    ELSE translate(lower(regexp_replace(normalize(reference, NFD), U&'[\0300-\036F\07EB-\07F3\FE0F]', '', 'g')),
-      'ƐƆƝŊ', 'ɛɔɲŋ') END
+    ELSE translate(lower(regexp_replace(normalize(reference, NFD),
+      U&'[\0300-\036F\07EB-\07F3\FE0F]', '', 'g')), 'ƐƆƝŊ', 'ɛɔɲŋ') END
   || E'\n' || customer_phone || E'\n' ||
   CASE WHEN octet_length(coalesce(operator_reference, '')) = char_length(coalesce(operator_reference, ''))
     THEN lower(coalesce(operator_reference, ''))
@@ -20,8 +20,8 @@ CREATE INDEX transaction_words ON "transaction" USING gin ((merchant_id + 0), (
 
 CREATE INDEX payout_words ON "payout" USING gin ((merchant_id + 0), (
   CASE WHEN octet_length(reference) = char_length(reference) THEN lower(reference)
-    ELSE translate(lower(regexp_replace(normalize(reference, NFD), U&'[\0300-\036F\07EB-\07F3\FE0F]', '', 'g')),
-      'ƐƆƝŊ', 'ɛɔɲŋ') END
+    ELSE translate(lower(regexp_replace(normalize(reference, NFD),
+      U&'[\0300-\036F\07EB-\07F3\FE0F]', '', 'g')), 'ƐƆƝŊ', 'ɛɔɲŋ') END
   || E'\n' || destination_phone || E'\n' ||
   CASE WHEN octet_length(coalesce(operator_reference, '')) = char_length(coalesce(operator_reference, ''))
     THEN lower(coalesce(operator_reference, ''))
@@ -35,8 +35,8 @@ CREATE INDEX payout_words ON "payout" USING gin ((merchant_id + 0), (
 
 CREATE INDEX payment_link_words ON "payment_link" USING gin ((merchant_id + 0), (
   CASE WHEN octet_length(title) = char_length(title) THEN lower(title)
-    ELSE translate(lower(regexp_replace(normalize(title, NFD), U&'[\0300-\036F\07EB-\07F3\FE0F]', '', 'g')),
-      'ƐƆƝŊ', 'ɛɔɲŋ') END
+    ELSE translate(lower(regexp_replace(normalize(title, NFD),
+      U&'[\0300-\036F\07EB-\07F3\FE0F]', '', 'g')), 'ƐƆƝŊ', 'ɛɔɲŋ') END
   || E'\n' || url_slug) gin_trgm_ops);
 
 -- These serve lists by amount, by author and by time. The condition keeps the checks of foreign keys, which

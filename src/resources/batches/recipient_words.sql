@@ -2,5 +2,6 @@
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION recipient_words(batch_recipient) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT public.folded($1.name) || E'\n' || $1.account || E'\n' || public.folded(coalesce($1.operator_reference, ''))
+  SELECT public.folded($1.name) || E'\n' || $1.account || E'\n' ||
+    public.folded(coalesce($1.operator_reference, ''))
 $$;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { schema } from '../../../src/resources/schema.ts'
 import { makeMember } from '../../kit/members.ts'
+import { withoutSecondWall } from '../../kit/isolation/second-wall.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../../kit/app.ts'
 import { eventually } from '../../kit/eventually.ts'
 import {
@@ -331,29 +332,6 @@ test('every input that can name a row has its line in the matrix', () => {
   expect(undecided).toEqual([])
 })
 
-/** Takes row-level security off every table for a while, as only their owner can. */
-async function withoutSecondWall(work: () => Promise<void>): Promise<void> {
-  const { owner } = service.database
-  const { rows } = await owner.query<{ name: string }>(
-    `SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relrowsecurity`,
-  )
-  expect(rows.length).toBeGreaterThan(9)
-  // A new session is refused while the wall is off, so all sessions of the pool are opened before.
-  const { merchantPool } = service.app.services.database
-  const { max: sessions } = merchantPool.options
-  await Promise.all(Array.from({ length: sessions }, () => merchantPool.query('SELECT pg_sleep(0.5)')))
-  // One lock at a time: concurrent jobs take their locks in another order.
-  const alterEach = async (word: string) => {
-    for (const { name } of rows) await owner.query(`ALTER TABLE ${name} ${word} ROW LEVEL SECURITY`)
-  }
-  await alterEach('DISABLE')
-  try {
-    await work()
-  } finally {
-    await alterEach('ENABLE')
-  }
-}
-
 const firstWalls: Readonly<Record<string, (() => object) | null>> = {
   'the filter': null,
   'no filter': () => ({}),
@@ -368,13 +346,13 @@ test.each(Object.entries(firstWalls).slice(0, strength(2, 3)))(
 )
 
 test('without row-level security, behind the filter, no row leaks', async () => {
-  await withoutSecondWall(async () => expect(await attacked(null)).toEqual([]))
+  await withoutSecondWall(service, async () => expect(await attacked(null)).toEqual([]))
 })
 
 test.each(Object.entries(firstWalls).slice(1, strength(2, 3)))(
   'without both, behind %s, the matrix finds the leaks',
   async (_name, broken) => {
-    await withoutSecondWall(async () => {
+    await withoutSecondWall(service, async () => {
       const named = (await attacked(broken)).map((complaint) => complaint.split(': ')[0])
       const seen = ['Query.transaction(databaseId)', 'Query.transactions(filter.reference)']
       seen.push('Query.beneficiary(id)', 'Mutation.updateBeneficiary(id)', 'GET /beneficiaries/{id} id')

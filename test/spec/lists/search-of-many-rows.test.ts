@@ -24,7 +24,7 @@ const lists = ['transactions', 'payouts'] as const
 const title = `concat_ws(' ', 'ligne', n, CASE WHEN n % 131 = 0 AND n < 6500 THEN 'Vieillé' END,
   CASE WHEN n % 131 = 0 AND n > 7500 THEN 'Nouvellé' END, CASE WHEN n % 610 = 0 THEN 'Partout' END,
   CASE WHEN n BETWEEN 4997 AND 5004 OR n BETWEEN 6997 AND 7004 THEN 'bord' END,
-  CASE n WHEN 1 THEN 'première' END, CASE n WHEN 12000 THEN 'dernière' END)`
+  CASE n WHEN 1 THEN 'première' WHEN 300 THEN '70000400' END, CASE n WHEN 12000 THEN 'dernière' END)`
 const rows = `generate_series(1, ${many}) AS n`
 const inserts = [
   `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
@@ -114,6 +114,18 @@ describe.each(lists)('%s', (list) => {
       expect(found.length).toBeGreaterThan(1_000)
       const exported = await exportedIds(app, shop, list, { filter: { ...filter, search } })
       expect(exported).toEqual(found.map(({ id }) => id))
+    }
+  })
+
+  test('a number with its country code is found in the phone alone', async () => {
+    for (const [search, sizes] of [
+      ['+223 70 00 04 00', 1],
+      ['70 00 04 00', 2],
+    ] as const) {
+      const found = (rowsOf.get(list) ?? []).filter((row) => isFound(row, search))
+      expect(found).toHaveLength(sizes)
+      const whole = { filter: { search }, orderBy: 'CREATED_AT_ASC' } as const
+      await checkPages(reading(app, shop, list, whole), found, 5, [random(), random()])
     }
   })
 
