@@ -62,7 +62,7 @@ interface Page extends Filtered {
 /**
  * How many of the newest rows a search looks through one by one, before it asks the index: a text that is
  * found often fills its page there, and the index would first give all rows that have it. Where the first
- * rows fill a quarter of the page, more rows follow. Choice: 5,000 rows take 5 ms, about as long as the index.
+ * rows fill a quarter of the page, more rows follow. Choice: 5,000 rows take 5 ms, as long as the index.
  */
 const nearRows = [5_000, 20_000] as const
 /** A text that this part of the newest rows has is counted row by row: it is too frequent for the index. */

@@ -78,7 +78,7 @@ export const filters = compare({ merchants: 2 }, async ({ fixture, product }, { 
 const page = 'nodes { id }'
 const total = 'totalCount'
 
-interface Asked {
+interface Answered {
   field: string
   question: Question
   /** The fields of the list that are asked for. */
@@ -86,7 +86,7 @@ interface Asked {
 }
 
 /** The same question to the lists of both merchants. Totals count the rows that are found, so they grow. */
-function section(product: Product, lists: readonly List[], { field, question, what }: Asked): Section {
+function section(product: Product, lists: readonly List[], { field, question, what }: Answered): Section {
   const { name, filter, args, isEmpty = false } = question
   const entry = ({ rows, token, middle }: List, isMeasure: boolean) => {
     const given = [...(filter ? [`filter: {${filter(middle)}}`] : []), ...(args ? [args(middle)] : [])]

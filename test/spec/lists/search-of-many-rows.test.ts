@@ -30,12 +30,14 @@ const inserts = [
   `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
      reference, request_data, created_at)
    SELECT $1, 'pay', 'OperatorA', '+22370' || lpad(n::text, 6, '0'), 1000 + n % 5 * 1000,
-     (ARRAY['failed', 'expired', 'cancelled'])[1 + n % 3]::transaction_status, ${title}, '{}',
+     (CASE n WHEN 400 THEN 'pending' ELSE (ARRAY['failed', 'expired', 'cancelled'])[1 + n % 3] END
+     )::transaction_status, ${title}, '{}',
      timestamptz '2026-01-01Z' + n * interval '1 minute' FROM ${rows} ORDER BY n`,
   `INSERT INTO payout (merchant_id, payment_method, destination_phone, amount, status, reference,
      beneficiary_name, send_at, approval, maker, request_data, created_at)
    SELECT $1, 'OperatorA', '+22370' || lpad(n::text, 6, '0'), 1000 + n % 5 * 1000,
-     (ARRAY['failed', 'cancelled'])[1 + n % 2]::payout_status, 'p-' || n, ${title}, now(), 'not_required',
+     (CASE n WHEN 400 THEN 'pending' ELSE (ARRAY['failed', 'cancelled'])[1 + n % 2] END
+     )::payout_status, 'p-' || n, ${title}, now(), 'not_required',
      'member:1', '{}', timestamptz '2026-01-01Z' + n * interval '1 minute' FROM ${rows} ORDER BY n`,
 ]
 

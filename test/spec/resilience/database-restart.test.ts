@@ -126,8 +126,8 @@ describe('while PostgreSQL refuses connections', () => {
 
 describe('a session that ends while its statement runs', () => {
   /**
-   * Waits until every payment has ended. The service settles one in a transaction that has locked the
-   * merchant when it comes to the table, so a test that locks the table keeps its own request from coming there.
+   * Waits until every payment has ended. The service settles a payment in a transaction that has locked the
+   * merchant when it comes to the table, so a test that locks the table keeps its own request from there.
    */
   const allEnded = () =>
     eventually(async () => {
