@@ -91,6 +91,7 @@ test.each([
   [{ paymentMethod: 'OperatorB', status: 'SUCCESS' }, 2],
   [{ name: 'TRAORÉ 4' }, 1],
   [{ name: 'traore' }, 6],
+  [{ search: 'traore 4' }, 1],
   [{ name: '%' }, 0],
   [{ name: 'Awa', paymentMethod: 'OperatorC' }, 0],
 ])('a dashboard sees the recipients that the filter %o selects, and their number', async (filter, count) => {
@@ -101,6 +102,15 @@ test.each([
   )
   expect(batch.recipients.totalCount).toBe(count)
   expect(batch.recipients.nodes).toHaveLength(count)
+})
+
+test('REST finds a recipient by a part of the name, without its accents', async () => {
+  const { status, body } = await call(merchant, 'GET', `/${paid}/recipients?search=TRAORE%204`)
+  expect(status).toBe(200)
+  expect(body['data']).toEqual([expect.objectContaining({ name: expect.stringMatching(/Traoré 4$/) })])
+  expect((await call(merchant, 'GET', `/${paid}/recipients?search=tr`)).body['errors']).toEqual([
+    { field: 'search', message: 'must have at least 3 letters or digits' },
+  ])
 })
 
 test('a dashboard finds a recipient by the number', async () => {
