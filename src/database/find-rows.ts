@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { snakeCase } from '../shared/input.ts'
+import type { ListOrder } from '../shared/page.ts'
 
 // The pages and sums of lists that Prisma cannot read by an index: those of a search, and those in the order
 // of the amounts. The statements have no name, so PostgreSQL plans each for its own values.
@@ -20,10 +21,6 @@ export interface Search {
   /** The same without spaces, where the text may be a phone number; null otherwise. */
   spaceless: string | null
 }
-
-/** The orders of a list. */
-export const listOrders = ['created_at_desc', 'created_at_asc', 'amount_desc', 'amount_asc'] as const
-export type ListOrder = (typeof listOrders)[number]
 
 /** The position of a row in a list. */
 export interface Position {

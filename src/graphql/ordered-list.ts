@@ -1,15 +1,8 @@
 import type { GraphQLResolveInfo } from 'graphql'
 import type { Context } from '../context.ts'
-import {
-  findIds,
-  type ListedTable,
-  type ListOrder,
-  type Position,
-  type Search,
-  totalOf,
-} from '../database/find-rows.ts'
+import { findIds, type ListedTable, type Position, type Search, totalOf } from '../database/find-rows.ts'
 import { invalidInput } from '../shared/input.ts'
-import { connect, idOf, readPageOf } from '../shared/page.ts'
+import { connect, idOf, type ListOrder, readPageOf } from '../shared/page.ts'
 import { type LazyConnection, lazyConnection, type Newest, newestFirst, selectedOf } from './connection.ts'
 import { wordEnum } from './enums.ts'
 

@@ -13,6 +13,10 @@ export interface PageArgs {
   offset?: number | null | undefined
 }
 
+/** The orders of a list. */
+export const listOrders = ['created_at_desc', 'created_at_asc', 'amount_desc', 'amount_asc'] as const
+export type ListOrder = (typeof listOrders)[number]
+
 /** The rows of a list that a page needs. */
 export interface PageBounds<Cursor = bigint> {
   /** Only rows after this position are read. */

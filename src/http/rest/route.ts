@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import type { Context } from '../../context.ts'
-import { listOrders } from '../../database/find-rows.ts'
 import {
   camelCase,
   invalidInput,
@@ -15,6 +14,7 @@ import {
 import type { ListPage } from './list-headers.ts'
 import { DomainError, type FieldProblem } from '../../shared/errors.ts'
 import { takesMany } from '../../shared/filter.ts'
+import { listOrders } from '../../shared/page.ts'
 import { isJson, jsonNameLengthMax, readJson, readLargeJson } from '../../shared/json-body.ts'
 
 /**
