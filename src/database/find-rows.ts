@@ -12,15 +12,16 @@ export interface ListedTable {
   amount: 'amount' | 'total_amount'
 }
 
-/** A search: a text that must occur in the words of a row, as the function `<table>_words` gives them. */
-export interface Search {
+/**
+ * A search: one or two forms of a text. One of them must occur in the words of a row, as the function
+ * `<table>_words` gives them.
+ */
+export type Search = readonly {
   /** In the form of LIKE. */
   pattern: string
   /** The pattern for the index: it may find more rows, and is the faster one. */
   probe: string
-  /** The same without spaces, where the text may be a phone number; null otherwise. */
-  spaceless: string | null
-}
+}[]
 
 /** The position of a row in a list. */
 export interface Position {
@@ -62,7 +63,7 @@ interface Page extends Filtered {
  * rows fill a quarter of the page, more rows follow. Choice: 5,000 rows take 5 ms, as long as the index.
  */
 const nearRows = [5_000, 20_000] as const
-/** A text that this part of the newest rows has is counted row by row: it is too frequent for the index. */
+/** A text that this part of the newest rows has is read row by row: it is too frequent for the index. */
 const frequentShare = 1 / 20
 
 /**
@@ -77,7 +78,8 @@ export async function findIds(pool: pg.Pool, page: Page): Promise<bigint[]> {
     if (edge === undefined || near.length === page.take) return near
     if (near.length < page.take / 4) break
   }
-  return readIds(pool, byIndex(page, page.search))
+  const isByIndex = !(await isFrequent(pool, page))
+  return readIds(pool, isByIndex ? byIndex(page, page.search) : walk(page))
 }
 
 /** Finds the ids of a page as `findIds`, row by row: the fastest way to read a whole list page by page. */
@@ -206,8 +208,7 @@ function boundsOf({ table, order, after, before }: Page, values: unknown[]): str
 
 function wordsOf({ name }: ListedTable, search: Search | null, values: unknown[]): string[] {
   if (!search) return []
-  const forms = [search.pattern, ...(search.spaceless === null ? [] : [search.spaceless])]
-  const like = forms.map((form) => `${name}_words(t) LIKE folded(${put(values, form)})`)
+  const like = search.map(({ pattern }) => `${name}_words(t) LIKE folded(${put(values, pattern)})`)
   return [`(${like.join(' OR ')})`]
 }
 
@@ -219,11 +220,11 @@ function foundBy(
   values: unknown[],
 ): [source: string, conditions: string[]] {
   const [list, merchant] = [put(values, table.name), put(values, where.merchantId)]
-  const [probe, spaceless] = [put(values, search.probe), put(values, search.spaceless)]
-  const ids = `ids_by_words(${list}, ${merchant}, folded(${probe}), folded(${spaceless}))`
+  const [probe, other] = [put(values, search[0]?.probe), put(values, search[1]?.probe)]
+  const ids = `ids_by_words(${list}, ${merchant}, folded(${probe}), folded(${other}))`
   return [
     `${ids} AS found (id) JOIN ${table.name} t USING (id)`,
-    search.probe === search.pattern ? [] : wordsOf(table, search, values),
+    search.every(({ pattern, probe: asked }) => pattern === asked) ? [] : wordsOf(table, search, values),
   ]
 }
 

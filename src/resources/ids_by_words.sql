@@ -1,13 +1,17 @@
 -- Returns the ids of all rows of a merchant's list in whose words a text occurs, by the index. Row-level
 -- security keeps LIKE out of an index, so the function has the rights of its owner and names the merchant
--- itself; the caller reads the rows by these ids with its own rights. `spaceless` is a second form of the
--- text, or null. Payments that have not ended are not in the index of words. The plan depends on the text, so
--- it is made for each. Few rows are expected, so that the caller looks them up one by one.
+-- itself, which must be the one that the session is bound to; the caller reads the rows by these ids with its
+-- own rights. `spaceless` is a second form of the text, or null. Payments that have not ended are not in the
+-- index of words. The plan depends on the text, so it is made for each. Few rows are expected, so that the
+-- caller looks them up one by one.
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION ids_by_words(list text, merchant int, pattern text, spaceless text)
 RETURNS SETOF bigint LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 100
 SET search_path = public, pg_temp SET plan_cache_mode = force_custom_plan AS $$
 BEGIN
+  IF merchant IS DISTINCT FROM nullif(current_setting('app.merchant', true), '')::int THEN
+    RETURN;
+  END IF;
   CASE list
   WHEN 'transaction' THEN
     RETURN QUERY SELECT t.id FROM transaction t

@@ -62,10 +62,10 @@ export const searchText = text({ max: 100 }).refine(
   `must have at least ${searchLengthMin} letters or digits`,
 )
 
-/** Makes the description of the field `search` of a filter. @param parts the words that a search looks in */
+/** Makes the description of the field `search` of a filter. @param parts the texts that a search looks in */
 export const searchWords = (parts: string) =>
   `${parts} contains this text; capitals and accents do not matter. At least ${searchLengthMin} letters or ` +
-  'digits. A phone number may have spaces.'
+  'digits. Digits may have spaces between them.'
 
 /**
  * Returns a search in the form of LIKE; null where there is none. Digits with spaces may be a phone number,
@@ -75,14 +75,13 @@ export const searchWords = (parts: string) =>
 export function searchOf(given: string | null | undefined) {
   if (given == null) return null
   const words = given.trim()
-  const spaceless = words.replaceAll(/\s/g, '')
-  if (/^\+\d+$/.test(spaceless)) {
-    const [, national = spaceless] = /^\+223(\d{3,})$/.exec(spaceless) ?? []
-    return { pattern: patternOf(spaceless), probe: patternOf(national), spaceless: null }
-  }
-  const isNumber = spaceless !== words && /^\d+$/.test(spaceless)
-  const pattern = patternOf(words)
-  return { pattern, probe: pattern, spaceless: isNumber ? patternOf(spaceless) : null }
+  const digits = words.replaceAll(/\s/g, '')
+  const spaceless = digits !== words && /^\+?\d+$/.test(digits) ? digits : null
+  const formsOf = (form: string) => ({
+    pattern: patternOf(form),
+    probe: patternOf(/^\+223(?=(?:\s*\d){3})(.+)$/.exec(form)?.[1] ?? form),
+  })
+  return [words, ...(spaceless === null ? [] : [spaceless])].map(formsOf)
 }
 
 const patternOf = (words: string) => `%${words.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`

@@ -1,9 +1,24 @@
 -- Lists are searched by words, and ordered by the amount. Both extensions are trusted: whoever may create in
 -- the database may add them. They have a schema of their own, unless the administrator added them before.
-CREATE SCHEMA IF NOT EXISTS extensions;
-CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA extensions;
-CREATE EXTENSION IF NOT EXISTS btree_gin SCHEMA extensions;
-SET LOCAL search_path = public, extensions;
+DO $$
+DECLARE
+  located text;
+BEGIN
+  IF (SELECT count(*) FROM pg_extension WHERE extname IN ('pg_trgm', 'btree_gin')) < 2 THEN
+    CREATE SCHEMA IF NOT EXISTS extensions;
+    CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA extensions;
+    CREATE EXTENSION IF NOT EXISTS btree_gin SCHEMA extensions;
+  END IF;
+  FOR located IN SELECT DISTINCT extnamespace::regnamespace::text FROM pg_extension
+    WHERE extname IN ('pg_trgm', 'btree_gin')
+  LOOP
+    IF NOT has_schema_privilege(located::regnamespace, 'USAGE') THEN
+      RAISE EXCEPTION 'The role % may not use the extensions in the schema %. Let an administrator run: '
+        'GRANT USAGE ON SCHEMA % TO %;', current_user, located, located, current_user;
+    END IF;
+    PERFORM set_config('search_path', concat_ws(', ', current_setting('search_path'), located), true);
+  END LOOP;
+END $$;
 
 -- The expressions are those of the functions `transaction_words`, `payout_words` and `payment_link_words`, by
 -- which lists search: where the two differ, no index serves. A search is that of one merchant, so each index

@@ -87,8 +87,8 @@ export function pageOfRecipients(ctx: Context, batch: Counted, raw: RecipientsPa
 }
 
 function patternsOf(search: string | null | undefined) {
-  const { pattern = null, spaceless = null } = searchOf(search) ?? {}
-  return { pattern, spaceless }
+  const [words, spaceless] = searchOf(search) ?? []
+  return { pattern: words?.pattern ?? null, spaceless: spaceless?.pattern ?? null }
 }
 
 /** Returns the number of recipients of a batch in each status. */

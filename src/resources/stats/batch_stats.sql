@@ -2,7 +2,7 @@
 -- the caller's own rights, so that row-level security holds.
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION batch_stats(merchant int, batch_ids int[]) RETURNS TABLE (
-  id int,
+  batch_id int,
   n bigint,
   amount bigint,
   settled_amount bigint,

@@ -18,7 +18,6 @@ export interface PaymentFigures {
 }
 
 const columns = {
-  id: 'int',
   n: 'bigint',
   amount: sqlType<Xof>('bigint'),
   settledAmount: sqlType<Xof>('bigint'),
@@ -29,25 +28,27 @@ const columns = {
 } as const
 const linkStats = sqlFunction('link_stats', {
   takes: { merchant: 'int', linkIds: 'int[]' },
-  gives: columns,
+  gives: { linkId: 'int', ...columns },
 })
 const batchStats = sqlFunction('batch_stats', {
   takes: { merchant: 'int', batchIds: 'int[]' },
-  gives: columns,
+  gives: { batchId: 'int', ...columns },
 })
 
 /** Reads the figures of the payments by a link. One statement reads those of all links of an operation. */
 export function readLinkStats(ctx: Context, linkId: number): Promise<PaymentFigures> {
-  return figuresById(ctx, 'links', (merchant, linkIds) =>
-    linkStats(ctx.database.merchantPool, { merchant, linkIds }),
-  ).load(linkId)
+  return figuresById(ctx, 'links', async (merchant, linkIds) => {
+    const rows = await linkStats(ctx.database.merchantPool, { merchant, linkIds })
+    return rows.map(({ linkId: id, ...row }) => ({ id, ...row }))
+  }).load(linkId)
 }
 
 /** Reads the figures of a batch. One statement reads those of all batches of an operation. */
 export function readBatchStats(ctx: Context, batchId: number): Promise<PaymentFigures> {
-  return figuresById(ctx, 'batches', (merchant, batchIds) =>
-    batchStats(ctx.database.merchantPool, { merchant, batchIds }),
-  ).load(batchId)
+  return figuresById(ctx, 'batches', async (merchant, batchIds) => {
+    const rows = await batchStats(ctx.database.merchantPool, { merchant, batchIds })
+    return rows.map(({ batchId: id, ...row }) => ({ id, ...row }))
+  }).load(batchId)
 }
 
 type FiguresRow = Omit<PaymentFigures, 'count'> & { id: number; n: bigint }

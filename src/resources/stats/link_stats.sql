@@ -2,7 +2,7 @@
 -- link without payments. It runs with the caller's own rights, so that row-level security holds.
 -- Granted to payments_merchant.
 CREATE OR REPLACE FUNCTION link_stats(merchant int, link_ids int[]) RETURNS TABLE (
-  id int,
+  link_id int,
   n bigint,
   amount bigint,
   settled_amount bigint,

@@ -24,7 +24,8 @@ const lists = ['transactions', 'payouts'] as const
 const title = `concat_ws(' ', 'ligne', n, CASE WHEN n % 131 = 0 AND n < 6500 THEN 'Vieillé' END,
   CASE WHEN n % 131 = 0 AND n > 7500 THEN 'Nouvellé' END, CASE WHEN n % 610 = 0 THEN 'Partout' END,
   CASE WHEN n BETWEEN 4997 AND 5004 OR n BETWEEN 6997 AND 7004 THEN 'bord' END,
-  CASE n WHEN 1 THEN 'première' WHEN 300 THEN '70000400' END, CASE n WHEN 12000 THEN 'dernière' END)`
+  CASE n WHEN 1 THEN 'première' WHEN 300 THEN '70000400'
+    WHEN 500 THEN '(+223 79 99)' END, CASE n WHEN 12000 THEN 'dernière' END)`
 const rows = `generate_series(1, ${many}) AS n`
 const inserts = [
   `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
@@ -37,7 +38,7 @@ const inserts = [
      beneficiary_name, send_at, approval, maker, request_data, created_at)
    SELECT $1, 'OperatorA', '+22370' || lpad(n::text, 6, '0'), 1000 + n % 5 * 1000,
      (CASE n WHEN 400 THEN 'pending' ELSE (ARRAY['failed', 'cancelled'])[1 + n % 2] END
-     )::payout_status, 'p-' || n, ${title}, now(), 'not_required',
+     )::payout_status, 'p-' || n, ${title}, now() + interval '1 year', 'not_required',
      'member:1', '{}', timestamptz '2026-01-01Z' + n * interval '1 minute' FROM ${rows} ORDER BY n`,
 ]
 
@@ -68,6 +69,7 @@ const amounts = {
   filter: { amountMin: 2_000, amountMax: 3_000 },
   keeps: ({ amount }: ListedRow) => amount >= 2_000 && amount <= 3_000,
 }
+const pending = { filter: { status: ['PENDING'] }, keeps: ({ status }: ListedRow) => status === 'pending' }
 const failed = { filter: { status: ['FAILED'] }, keeps: ({ status }: ListedRow) => status === 'failed' }
 const [from, to] = [new Date('2026-01-04T12:00:00Z'), new Date('2026-01-06T12:00:00Z')]
 const period = {
@@ -89,6 +91,8 @@ describe.each(lists)('%s', (list) => {
       { search: 'ligne 77', size: 40, rows: 111 },
       { search: 'nulle part', size: 5, rows: 0 },
       { search: '70 00 50 0', size: 4, rows: 10 },
+      { search: '+223 79 99', size: 3, rows: 1 },
+      { search: 'ligne', size: 5, rows: 1, ...pending },
       { search: 'vieille', size: 8, rows: 20, ...amounts },
       { search: 'partout', size: 3, rows: list === 'transactions' ? 6 : 19, ...failed },
       { search: 'partout', size: 2, rows: 4, ...period },
@@ -133,11 +137,17 @@ describe.each(lists)('%s', (list) => {
 
   test('the index of words gives a merchant the ids of its own rows alone', async () => {
     const table = list === 'transactions' ? 'transaction' : 'payout'
-    const { rows: found } = await owner.query<{ id: number }>(
-      `SELECT id::int FROM ids_by_words($1, $2, '%partout%', NULL) AS found (id) ORDER BY id`,
-      [table, shop.merchantId],
-    )
+    const idsFor = (bound: TestMerchant) =>
+      withClient(owner, async (client) => {
+        await client.query(`SET app.merchant = '${bound.merchantId}'`)
+        const { rows: found } = await client.query<{ id: number }>(
+          `SELECT id::int FROM ids_by_words($1, $2, '%partout%', NULL) AS found (id) ORDER BY id`,
+          [table, shop.merchantId],
+        )
+        return found.map(({ id }) => id)
+      })
     const own = (rowsOf.get(list) ?? []).filter((row) => isFound(row, 'partout'))
-    expect(found.map(({ id }) => id)).toEqual(own.map(({ id }) => id))
+    expect(await idsFor(shop)).toEqual(own.map(({ id }) => id))
+    expect(await idsFor(other)).toEqual([])
   })
 })
