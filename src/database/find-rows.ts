@@ -2,8 +2,9 @@ import type pg from 'pg'
 import { snakeCase } from '../shared/input.ts'
 import type { ListOrder } from '../shared/page.ts'
 
-// The pages and sums of lists that Prisma cannot read by an index: those of a search, and those in the order
-// of the amounts. The statements have no name, so PostgreSQL plans each for its own values.
+// This file reads the pages and the sums of lists for which Prisma uses no index: lists with a search, lists
+// in the order of the amounts, and lists whose filter few rows meet. PostgreSQL plans each statement for its
+// own values, because the statement has no name.
 
 /** A table that has such lists. */
 export interface ListedTable {
@@ -78,7 +79,9 @@ export async function findIds(pool: pg.Pool, page: Page): Promise<bigint[]> {
     if (edge === undefined || near.length === page.take) return near
     if (near.length < page.take / 4) break
   }
-  const isByIndex = !(await isFrequent(pool, page))
+  // Without another condition, the newest rows have just shown that few have the words.
+  const isFiltered = Object.keys(page.where).length > 1 || page.skip > 0
+  const isByIndex = !isFiltered || !(await isFrequent(pool, page))
   return readIds(pool, isByIndex ? byIndex(page, page.search) : walk(page))
 }
 

@@ -36,8 +36,8 @@ interface Ordered<Row> extends Newest<Row> {
 }
 
 /**
- * The columns of conditions that few rows may meet. Prisma's statements are prepared, and their plans may be
- * those for all values, which read row by row; a statement of `findIds` is planned for its own values.
+ * The columns of conditions that few rows may meet. A list with such a condition uses `findIds`, because
+ * PostgreSQL may plan a prepared statement of Prisma for all values, and then reads the list row by row.
  */
 const selective = ['amount', 'totalAmount', 'maker', 'createdAt', 'status', 'beneficiaryId']
 

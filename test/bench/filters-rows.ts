@@ -56,7 +56,8 @@ export const filledTables: readonly FilledTable[] = [
     columns: {
       ...settled,
       destination_phone: phone,
-      status: `(CASE WHEN ${isRare} THEN 'failed' ELSE 'cancelled' END)::payout_status`,
+      status: `(CASE WHEN ${isRare} THEN 'failed' ELSE 'completed' END)::payout_status`,
+      settled_amount: `CASE WHEN NOT ${isRare} THEN ${amount} END`,
       send_at: 'now()',
       approval: "'not_required'",
       maker: `CASE WHEN ${isRare} THEN 'member:2' ELSE 'member:1' END`,

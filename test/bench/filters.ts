@@ -170,7 +170,7 @@ const transactionQuestions: readonly Question[] = [
 
 const payoutQuestions: readonly Question[] = [
   ...common,
-  { name: 'status, common', filter: () => 'status: [CANCELLED]' },
+  { name: 'status, common', filter: () => 'status: [COMPLETED]' },
   { name: 'status, rare', filter: () => 'status: [FAILED]' },
   { name: 'status, none', filter: () => 'status: [PROCESSING]', isEmpty: true },
   { name: 'author, common', filter: () => 'createdBy: "member:1"' },

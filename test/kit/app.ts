@@ -53,6 +53,13 @@ export interface RestOptions {
 
 export const controlToken = 'test-control-token'
 
+/** The settings of a service for a test that asks more often than any client may. */
+export const openLimits = {
+  RATE_LIMIT_WRITES: '100000',
+  RATE_LIMIT_READS: '100000',
+  RATE_LIMIT_OBJECTS: '100000000',
+}
+
 /** @param shared a simulator that other tests use as well, and a database to copy */
 export async function startTestApp(
   environment: Record<string, string> = {},

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 
-// Rows of the lists that clients search, inserted by the owner of the database, and a model in JavaScript of
-// what a search finds. The model shares no code with the service.
+// This file inserts rows into the lists that clients search, as the owner of the database, and says in
+// JavaScript which rows a search must find. It shares no code with the service for that.
 
 /** The kinds of lists that have a search. */
 export type ListName = 'transactions' | 'payouts' | 'paymentLinks' | 'recipients'

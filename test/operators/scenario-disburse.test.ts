@@ -40,7 +40,7 @@ describe.each(Object.entries(drivers))('a disbursement at %s', (operator, make) 
     const asked = await Promise.all(
       [...faulty.map(([code]) => code), ...told, '27', '40', '41', '51'].map(async (code) => {
         const first = request(code)
-        const outcome = await driver.disburse(first, call({ ms: code === '21' ? 700 : 5_000 }))
+        const outcome = await driver.disburse(first, call({ ms: code === '21' ? 2_500 : 5_000 }))
         return [code, { first, kind: outcome.kind }] as const
       }),
     )

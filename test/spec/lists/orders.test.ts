@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startTestApp, type TestMerchant } from '../../kit/app.ts'
+import { openLimits, startTestApp, type TestMerchant } from '../../kit/app.ts'
 import { checkPages, checkRest, reading } from '../../kit/list-walks.ts'
 import { inOrder, insertRows, type ListedRow, type NewRow, orders } from '../../kit/listed-rows.ts'
 import { randomFrom } from '../../kit/random.ts'
@@ -8,11 +8,7 @@ import { seed } from '../../kit/seeds.ts'
 // Lists in each order, page by page in each direction, against a model; and the refusals of orders, cursors
 // and searches in both doors.
 
-const app = await startTestApp({
-  RATE_LIMIT_WRITES: '100000',
-  RATE_LIMIT_READS: '100000',
-  RATE_LIMIT_OBJECTS: '100000000',
-})
+const app = await startTestApp(openLimits)
 afterAll(() => app.close())
 const { owner } = app.database
 const random = randomFrom(seed)

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startTestApp, type TestMerchant } from '../../kit/app.ts'
+import { openLimits, startTestApp, type TestMerchant } from '../../kit/app.ts'
 import { withClient } from '../../kit/client.ts'
 import { checkPages, checkRest, exportedIds, reading } from '../../kit/list-walks.ts'
 import { inOrder, isFound, type ListedRow, readListed } from '../../kit/listed-rows.ts'
@@ -9,11 +9,7 @@ import { seed } from '../../kit/seeds.ts'
 // A search looks through the newest 5,000 rows one by one, and asks an index for all others. These lists of
 // 12,000 rows have texts on one side of this border, on the other, on both, and right at it.
 
-const app = await startTestApp({
-  RATE_LIMIT_WRITES: '100000',
-  RATE_LIMIT_READS: '100000',
-  RATE_LIMIT_OBJECTS: '100000000',
-})
+const app = await startTestApp(openLimits)
 afterAll(() => app.close())
 const { owner } = app.database
 const random = randomFrom(seed)

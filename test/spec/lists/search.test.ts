@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startTestApp, type TestMerchant } from '../../kit/app.ts'
+import { openLimits, startTestApp, type TestMerchant } from '../../kit/app.ts'
 import { type ListRequest, checkPages, checkRest, exportedIds, reading } from '../../kit/list-walks.ts'
 import {
   inOrder,
@@ -19,11 +19,7 @@ import { strength } from '../../kit/strength.ts'
 // direction, in both doors, in the totals and in the exports.
 
 // The rows of the lists have no money behind them, so the ledger is not proved here.
-const app = await startTestApp({
-  RATE_LIMIT_WRITES: '100000',
-  RATE_LIMIT_READS: '100000',
-  RATE_LIMIT_OBJECTS: '100000000',
-})
+const app = await startTestApp(openLimits)
 afterAll(() => app.close())
 const { owner } = app.database
 const random = randomFrom(seed)
