@@ -107,6 +107,11 @@ export interface Context extends Services {
   responseHeaders: Map<string, string>
   /** The cursor of the last event that a reader got, sent by a reader that reconnects (`Last-Event-ID`). */
   lastEventId: string | null
+  /**
+   * The newest position in the merchant's event log before the operation read anything; null where the
+   * operation does not ask for it.
+   */
+  asOfSequence: bigint | null
   /** The loaders of this caller, by name: see `loader`. */
   loaders: Map<string, unknown>
 }

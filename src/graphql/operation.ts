@@ -10,6 +10,7 @@ import {
 } from 'graphql'
 import { LruMap } from '../shared/lru-map.ts'
 import type { Context } from '../context.ts'
+import { mine } from '../identity/callers/actor.ts'
 import { asMerchant } from '../database/merchant-pool.ts'
 import { enter, hasRoom, mayAsk, signIn, skip, type Steps, takesTurn } from '../enter.ts'
 import { limits } from '../shared/limits.ts'
@@ -258,7 +259,8 @@ async function runToEnd(operation: CheckedOperation): Promise<ExecutionResult> {
     deadline.reject(error)
   }, ms)
   try {
-    const ended = await Promise.race([runFields(operation, abort.signal), deadline.promise])
+    const fields = atPosition(operation).then((positioned) => runFields(positioned, abort.signal))
+    const ended = await Promise.race([fields, deadline.promise])
     const result = showErrors(ended, operation.contextValue)
     if (!('data' in result)) return result
     // The answer to a mutation has no size limit, because the caller must learn what it did.
@@ -269,6 +271,18 @@ async function runToEnd(operation: CheckedOperation): Promise<ExecutionResult> {
   } finally {
     clearTimeout(timer)
   }
+}
+
+/**
+ * Reads the position of the event log for an operation that asks for it, before any field is read: a change
+ * that the fields do not show then has an event after this position.
+ */
+async function atPosition(operation: CheckedOperation): Promise<CheckedOperation> {
+  const { schema, document, operationName, contextValue } = operation
+  const { rootFields } = accessPlan(schema, document, operationName)
+  if (!rootFields.includes('asOfSequence')) return operation
+  const { head } = await contextValue.feed.start(mine(contextValue).merchantId, null)
+  return { ...operation, contextValue: { ...contextValue, asOfSequence: head } }
 }
 
 /** Runs an operation, compiled if it can be; the result is the same. */

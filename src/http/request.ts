@@ -67,6 +67,7 @@ export function anonymousContext(
     log: services.log.child({ requestId }),
     responseHeaders: new Map(),
     lastEventId: lastEventIdOf(message),
+    asOfSequence: null,
     loaders: new Map(),
   }
 }

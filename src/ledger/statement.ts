@@ -33,6 +33,11 @@ export interface StatementLine extends LedgerEntry {
   receivableChange: Xof
 }
 
+/** A line with the merchant's balances right after its entry. */
+export interface BalancedLine extends StatementLine {
+  balanceAfter: Holdings
+}
+
 /** The position of a line in a statement: by time, then by id. */
 export type EntryCursor = Pick<LedgerEntry, 'createdAt' | 'id'>
 
@@ -103,24 +108,72 @@ export async function readBalanceAt(client: SqlConnection, merchantId: number, a
 export async function readLines(
   client: Pool | PoolClient,
   merchantId: number,
-  { from, to, after, take }: Span & { after: EntryCursor | null; take: number },
+  page: LinePage,
 ): Promise<StatementLine[]> {
+  const values = lineValues(merchantId, page)
   const { rows } = await client.query<StatementLine>({
     name: 'read_statement_lines',
-    text: `SELECT ${entryColumns}, ${kinds.map((kind) => `${change[kind]} AS "${kind}Change"`).join()}
-      FROM ledger_entry
-      WHERE merchant_id = $1 AND created_at < coalesce($3::timestamptz, 'infinity')
-        AND (created_at, id) >= ($2, $4) AND ${touches}
-      ORDER BY created_at, id LIMIT $5`,
-    values: [
-      merchantId,
-      after?.createdAt ?? inRange(from),
-      to && inRange(to),
-      after === null ? 0n : after.id + 1n,
-      take,
-    ],
+    text: linesText,
+    values,
   })
   return rows
+}
+
+type LinePage = Span & { after: EntryCursor | null; take: number }
+
+const kinds = ['available', 'reserved', 'receivable'] as const
+type Kind = (typeof kinds)[number]
+
+const holdingAccounts = "('available', 'reserved', 'suspense')"
+const touches = `(debit IN ${holdingAccounts} OR credit IN ${holdingAccounts})`
+/**
+ * SQL for the change that one entry makes to each sum. Credits add to `available` and `reserved`.
+ * `receivable` is the amount that the merchant owes (account `suspense`), so debits add to it.
+ */
+const change: Readonly<Record<Kind, string>> = {
+  available: `CASE 'available'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount ELSE 0 END`,
+  reserved: `CASE 'reserved'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount ELSE 0 END`,
+  receivable: `CASE 'suspense'::ledger_account WHEN debit THEN amount WHEN credit THEN -amount ELSE 0 END`,
+}
+
+const linesText = `SELECT ${entryColumns}, ${kinds.map((kind) => `${change[kind]} AS "${kind}Change"`).join()}
+  FROM ledger_entry
+  WHERE merchant_id = $1 AND created_at < coalesce($3::timestamptz, 'infinity')
+    AND (created_at, id) >= ($2, $4) AND ${touches}
+  ORDER BY created_at, id LIMIT $5`
+
+function lineValues(merchantId: number, { from, to, after, take }: LinePage): unknown[] {
+  const first = after === null ? 0n : after.id + 1n
+  return [merchantId, after?.createdAt ?? inRange(from), to && inRange(to), first, take]
+}
+
+/**
+ * The lines of a page with the balances after each, in one snapshot: the balances before the first line, and
+ * the sums of the changes since.
+ */
+const balancedLinesText = `WITH page AS MATERIALIZED (${linesText})
+  SELECT page.*, ${kinds
+    .map((kind) => `(b.${kind} + sum("${kind}Change") OVER (ORDER BY "createdAt", id))::bigint AS ${kind}`)
+    .join()}
+  FROM page, (SELECT b.* FROM (SELECT "createdAt", id FROM page ORDER BY "createdAt", id LIMIT 1) AS first,
+    balance_before_entry($1, first."createdAt", first.id) AS b) AS b
+  ORDER BY "createdAt", id`
+
+/** Reads a page of the lines of a statement as `readLines` does, each with the balances after it. */
+export async function readBalancedLines(
+  client: Pool | PoolClient,
+  merchantId: number,
+  page: LinePage,
+): Promise<BalancedLine[]> {
+  const { rows } = await client.query<StatementLine & Record<Kind, Xof>>({
+    name: 'read_balanced_lines',
+    text: balancedLinesText,
+    values: lineValues(merchantId, page),
+  })
+  return rows.map(({ available, reserved, receivable, ...line }) => ({
+    ...line,
+    balanceAfter: holdings(available, reserved, receivable),
+  }))
 }
 
 export async function countLines(
@@ -145,7 +198,7 @@ export async function countLines(
 export async function readPage(
   pool: Pool,
   merchantId: number,
-  page: Span & { after: EntryCursor | null; take: number },
+  page: LinePage,
 ): Promise<{ lines: StatementLine[]; closing: Balance | null }> {
   return transact({ pool }, async (tx) => {
     await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY')
@@ -153,21 +206,6 @@ export async function readPage(
     if (lines.length === page.take) return { lines, closing: null }
     return { lines, closing: await readBalanceAt(tx, merchantId, page.to ?? new Date(endOfTime)) }
   })
-}
-
-const kinds = ['available', 'reserved', 'receivable'] as const
-type Kind = (typeof kinds)[number]
-
-const holdingAccounts = "('available', 'reserved', 'suspense')"
-const touches = `(debit IN ${holdingAccounts} OR credit IN ${holdingAccounts})`
-/**
- * SQL for the change that one entry makes to each sum. Credits add to `available` and `reserved`.
- * `receivable` is the amount that the merchant owes (account `suspense`), so debits add to it.
- */
-const change: Readonly<Record<Kind, string>> = {
-  available: `CASE 'available'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount ELSE 0 END`,
-  reserved: `CASE 'reserved'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount ELSE 0 END`,
-  receivable: `CASE 'suspense'::ledger_account WHEN debit THEN amount WHEN credit THEN -amount ELSE 0 END`,
 }
 
 function holdings(available: Xof, reserved: Xof, receivable: Xof): Holdings {

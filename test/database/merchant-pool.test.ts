@@ -225,6 +225,7 @@ describe('the wall', () => {
       'audit_unchained: SELECT',
       'balance_at()',
       'balance_before()',
+      'balance_before_entry()',
       'balance_snapshot: SELECT',
       'batch: SELECT',
       'batch_recipient: SELECT',

@@ -43,6 +43,7 @@ beforeAll(async () => {
     idempotentOperation: null,
     language: 'en',
     responseHeaders: new Map(),
+    asOfSequence: null,
     lastEventId: null,
     loaders: new Map(),
   }

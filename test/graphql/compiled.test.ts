@@ -30,6 +30,7 @@ beforeAll(async () => {
     idempotentOperation: null,
     language: 'en',
     responseHeaders: new Map(),
+    asOfSequence: null,
     lastEventId: null,
     loaders: new Map(),
   }

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 
 /** The number of statements that each documented read takes, for any number of rows: a contract. */
@@ -76,6 +77,20 @@ const contract: readonly { name: string; statements: number; document: string }[
     statements: 2,
     document: `{ statement(from: "2026-01-01T00:00:00Z") { opening { balance } closing { balance }
       lines(first: 20) { nodes { entry { step } availableChange } } } }`,
+  },
+  {
+    // The statement, its lines, what all lines say of their payments, and the batches; no other money moved.
+    name: 'a statement whose lines show what they are about',
+    statements: 4,
+    document: `{ statement(from: "2026-01-01T00:00:00Z") { closing { balance }
+      lines(first: 100) { nodes { balanceAfter { available } reference counterparty { name phone }
+        subject { ... on Transaction { amount } ... on Payout { amount } ... on Batch { title }
+          ... on BatchRecipient { account } } } } } }`,
+  },
+  {
+    name: 'the position of the log with what is read after it',
+    statements: 2,
+    document: '{ asOfSequence transactions(first: 20) { nodes { reference } } }',
   },
   {
     name: 'a page of payouts with its total, and their beneficiaries',
@@ -206,6 +221,7 @@ beforeAll(async () => {
     ),
   )
   const { token } = shop
+  await fundMerchant(service.app.services, shop.merchantId, { amount: 36_000 })
   const person = { name: 'Awa', account: '70009901', payment_method: 'OperatorA' }
   const saved = await service.rest('POST', '/beneficiaries', { token, body: person })
   await service.rest('PUT', '/settings', { token, body: { payouts_require_approval: true } })
@@ -218,8 +234,10 @@ beforeAll(async () => {
   for (let n = 1; n <= 12; n += 1)
     await service.rest('POST', '/bulk/batches', { token, body: { recipients } })
   // Two of them wait for approval.
-  await service.graphql('mutation { sandboxFund(amount: 24000) { __typename } }', {}, token)
-  for (const id of [1, 2]) await service.rest('POST', `/bulk/batches/${id}/process`, { token })
+  for (const id of [1, 2]) {
+    const { status } = await service.rest('POST', `/bulk/batches/${id}/process`, { token })
+    if (status !== 202) throw new Error(`batch ${id} was not processed: ${status}`)
+  }
   for (let id = 1; id <= 2; id += 1) {
     const hooks = { url: 'https://shop.example/', events: ['payment_pending', 'payout_pending'] }
     await service.rest('POST', '/webhooks', { token, body: hooks })
@@ -239,6 +257,7 @@ const counted = new RegExp(
     'FROM settlement_exception',
     '(pages|sums)_of_recipients\\(',
     'statement_of\\(',
+    'AS origin, reference',
     'GROUP BY refund_of_id',
     'transaction_(of_kinds_)?at\\(',
     'event_log_position',

@@ -1,4 +1,3 @@
-import { getRefFromModel, type PrismaModelTypes, type PrismaObjectRef } from '@pothos/plugin-prisma'
 import { mine } from '../../identity/callers/actor.ts'
 import { type ApprovalEventData, isApprovalEvent, type LogEvent } from '../../events/catalogue.ts'
 import type { Context } from '../../context.ts'
@@ -6,6 +5,7 @@ import { builder } from '../../graphql/builder.ts'
 import { connectionType, lazyConnection, selectedOf } from '../../graphql/connection.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
+import { modelType } from '../../graphql/model-type.ts'
 import { readId, readSmallId } from '../../shared/ids.ts'
 import { connect, readPageOf } from '../../shared/page.ts'
 import { ApprovalStatusEnum, DepositApproval } from './approval-type.ts'
@@ -15,16 +15,9 @@ import { seesApprovals, type ApprovalSubjectKind, subjectsSeenBy } from './subje
 import { countWaiting, readCursor, readWaiting } from './waiting.ts'
 import { limits } from '../../shared/limits.ts'
 
-type Model = PrismaObjectRef<typeof builder.$inferSchemaTypes, PrismaModelTypes, object>
-
-/** Returns the GraphQL type of a model, which another resource defines. */
-function typeOf(model: 'Payout' | 'Batch' | 'SettingsChange'): Model {
-  return getRefFromModel(model, builder) as Model
-}
-
 const SubjectType = builder.unionType('ApprovalSubject', {
   description: 'A request that may need an approval.',
-  types: [typeOf('Payout'), typeOf('Batch'), typeOf('SettingsChange'), DepositApproval],
+  types: [modelType('Payout'), modelType('Batch'), modelType('SettingsChange'), DepositApproval],
   resolveType: (row) => types[(row as unknown as { subject: ApprovalSubjectKind }).subject],
 })
 

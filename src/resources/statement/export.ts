@@ -5,7 +5,8 @@ import { type Holdings, readBalanceAt, readPage, type StatementLine } from '../.
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
 import { makeExport } from '../export.ts'
-import { checkSpan, originOf, spanInput } from './span.ts'
+import { idIn } from './origin.ts'
+import { checkSpan, spanInput } from './span.ts'
 
 interface Row {
   at: Date
@@ -24,8 +25,8 @@ export const statementExport = makeExport({
     created_at: ({ at }: Row) => at,
     entry_id: ({ line }) => line && line.id,
     step: ({ step }) => step,
-    transaction_id: ({ line }) => line && originOf(line.origin).transactionId,
-    payout_id: ({ line }) => line && originOf(line.origin).payoutId,
+    transaction_id: ({ line }) => line && idIn(line.origin, 'transaction'),
+    payout_id: ({ line }) => line && idIn(line.origin, 'payout'),
     available_change: ({ line }) => line && line.availableChange,
     reserved_change: ({ line }) => line && line.reservedChange,
     receivable_change: ({ line }) => line && line.receivableChange,
@@ -33,8 +34,8 @@ export const statementExport = makeExport({
     reserved: ({ holdings }) => holdings.reserved,
     receivable: ({ holdings }) => holdings.receivable,
     // These columns stand last, so that a program that reads columns by number finds the others as before.
-    batch_id: ({ line }) => line && originOf(line.origin).batchId,
-    recipient_id: ({ line }) => line && originOf(line.origin).recipientId,
+    batch_id: ({ line }) => line && idIn(line.origin, 'batch'),
+    recipient_id: ({ line }) => line && idIn(line.origin, 'recipient'),
   },
   texts: [],
   pages: readStatementRows,

@@ -15,22 +15,3 @@ export function checkSpan(ctx: Context, raw: z.input<typeof spanInput>): Span {
     throw invalidInput([{ field: 'from', message: 'must not be in the future unless `to` is given' }])
   return { from, to: to ?? null }
 }
-
-/** The subject of an entry, from its origin (`recipient:7`): only one of these ids is set. */
-export interface EntryOrigin {
-  transactionId: bigint | null
-  payoutId: bigint | null
-  batchId: bigint | null
-  recipientId: bigint | null
-}
-
-export function originOf(origin: string): EntryOrigin {
-  const [, kind, id = ''] = /^(transaction|payout|batch|recipient):(\d+)$/.exec(origin) ?? []
-  const idOf = (name: string) => (kind === name ? BigInt(id) : null)
-  return {
-    transactionId: idOf('transaction'),
-    payoutId: idOf('payout'),
-    batchId: idOf('batch'),
-    recipientId: idOf('recipient'),
-  }
-}

@@ -76,6 +76,19 @@ builder.queryField('events', (t) =>
   }),
 )
 
+builder.queryField('asOfSequence', (t) =>
+  t.field({
+    type: 'SafeInt',
+    nullable: true,
+    scope: 'authenticated',
+    description:
+      "The newest position in the merchant's event log before this operation read anything. Pass it, as text, " +
+      'as `after` to a subscription: you then miss no change since what you read. A change that you have read ' +
+      'already may come again.',
+    resolve: (_root, _args, { asOfSequence }) => asOfSequence,
+  }),
+)
+
 builder.subscriptionField('events', (t) =>
   t.field({
     type: Event,

@@ -110,7 +110,9 @@ const followed = (variables: object, headers: Record<string, string> = {}): Isol
 
 const statement = (lines: string) => `query ($c: String) { statement(from: "2020-01-01T00:00:00Z") {
   opening { balance } closing { balance } totalIn totalOut
-  lines(${lines}) { nodes { entry { amount step } availableChange } } } }`
+  lines(${lines}) { nodes { entry { amount step } availableChange balanceAfter { available } reference
+    counterparty { name phone } subject { ... on Transaction { reference } ... on Payout { reference }
+      ... on Batch { title } ... on BatchRecipient { name account } } } } } }`
 
 const harmlessText = 'is passed to the operator and kept with the payment'
 const number = 'counts rows of the caller'
@@ -259,6 +261,7 @@ export const matrix: Readonly<Record<string, OwnedRow>> = {
   // Requests without a name must not show another merchant's rows either.
   'nothing: the balance': { attack: graphql('{ balance { balance available reserved } }', () => ({})) },
   'nothing: the statement': { attack: graphql(statement('first: 50, after: $c'), () => ({})) },
+  'nothing: the position of the log': { attack: graphql('{ asOfSequence }', () => ({})) },
   'nothing: the balance of a moment': {
     attack: graphql('{ balance(at: "2100-01-01T00:00:00Z") { balance available } }', () => ({})),
   },
