@@ -14,8 +14,6 @@ export interface LedgerEntry {
   createdAt: Date
 }
 
-export const entryColumns = 'id, origin, step, debit, credit, amount, created_at AS "createdAt"'
-
 /** Reads the entries of each of these origins, oldest first, in one statement. */
 export async function readEntries(
   pool: Pool,
@@ -24,7 +22,8 @@ export async function readEntries(
 ): Promise<LedgerEntry[][]> {
   const { rows } = await pool.query<LedgerEntry>({
     name: 'read_entries',
-    text: `SELECT ${entryColumns} FROM ledger_entry WHERE origin = ANY ($2) AND merchant_id = $1 ORDER BY id`,
+    text: `SELECT id, origin, step, debit, credit, amount, created_at AS "createdAt" FROM ledger_entry
+      WHERE origin = ANY ($2) AND merchant_id = $1 ORDER BY id`,
     values: [merchantId, origins],
   })
   const byOrigin = Map.groupBy(rows, ({ origin }) => origin)

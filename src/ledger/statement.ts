@@ -1,10 +1,11 @@
 import type { Pool, PoolClient } from 'pg'
-import { type SqlConnection, sqlFunction } from '../database/sql-function.ts'
+import { type SqlConnection, sqlFunction, sqlType } from '../database/sql-function.ts'
 import { transact } from '../database/transact.ts'
 import { invariant } from '../shared/invariant.ts'
 import type { Xof } from '../shared/money.ts'
 import type { Balance } from './balance.ts'
-import { entryColumns, type LedgerEntry } from './entries.ts'
+import type { LedgerEntry } from './entries.ts'
+import type { Account, LedgerStep } from './accounts.ts'
 
 /** A span of time: it includes `from` and excludes `to`. If `to` is null, it ends with the newest entry. */
 export interface Span {
@@ -26,15 +27,11 @@ export interface Statement {
   totalOut: Xof
 }
 
-/** One entry with its changes to the merchant's balances. */
+/** One entry with its changes to the merchant's balances, and the balances right after it. */
 export interface StatementLine extends LedgerEntry {
   availableChange: Xof
   reservedChange: Xof
   receivableChange: Xof
-}
-
-/** A line with the merchant's balances right after its entry. */
-export interface BalancedLine extends StatementLine {
   balanceAfter: Holdings
 }
 
@@ -54,6 +51,24 @@ const statementOf = sqlFunction('statement_of', {
     totalIn: 'bigint',
     totalOut: 'bigint',
     isRunning: 'boolean',
+  },
+})
+const statementLines = sqlFunction('statement_lines', {
+  takes: { merchant: 'int', since: 'timestamptz', firstId: 'bigint', upto: 'timestamptz?', take: 'int' },
+  gives: {
+    id: 'bigint',
+    origin: 'text',
+    step: sqlType<LedgerStep>('ledger_step'),
+    debit: sqlType<Account>('ledger_account'),
+    credit: sqlType<Account>('ledger_account'),
+    amount: 'bigint',
+    createdAt: 'timestamptz',
+    availableChange: 'bigint',
+    reservedChange: 'bigint',
+    receivableChange: 'bigint',
+    available: 'bigint',
+    reserved: 'bigint',
+    receivable: 'bigint',
   },
 })
 const balanceAt = sqlFunction('balance_at', {
@@ -102,73 +117,22 @@ export async function readBalanceAt(client: SqlConnection, merchantId: number, a
   return { ...holdings(row.available, row.reserved, row.receivable), asOf }
 }
 
+type LinePage = Span & { after: EntryCursor | null; take: number }
+
 /**
  * Reads a page of the lines of a statement, oldest first: the entries that change the merchant's balances.
  */
 export async function readLines(
-  client: Pool | PoolClient,
+  client: SqlConnection,
   merchantId: number,
-  page: LinePage,
+  { from, to, after, take }: LinePage,
 ): Promise<StatementLine[]> {
-  const values = lineValues(merchantId, page)
-  const { rows } = await client.query<StatementLine>({
-    name: 'read_statement_lines',
-    text: linesText,
-    values,
-  })
-  return rows
-}
-
-type LinePage = Span & { after: EntryCursor | null; take: number }
-
-const kinds = ['available', 'reserved', 'receivable'] as const
-type Kind = (typeof kinds)[number]
-
-const holdingAccounts = "('available', 'reserved', 'suspense')"
-const touches = `(debit IN ${holdingAccounts} OR credit IN ${holdingAccounts})`
-/**
- * SQL for the change that one entry makes to each sum. Credits add to `available` and `reserved`.
- * `receivable` is the amount that the merchant owes (account `suspense`), so debits add to it.
- */
-const change: Readonly<Record<Kind, string>> = {
-  available: `CASE 'available'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount ELSE 0 END`,
-  reserved: `CASE 'reserved'::ledger_account WHEN credit THEN amount WHEN debit THEN -amount ELSE 0 END`,
-  receivable: `CASE 'suspense'::ledger_account WHEN debit THEN amount WHEN credit THEN -amount ELSE 0 END`,
-}
-
-const linesText = `SELECT ${entryColumns}, ${kinds.map((kind) => `${change[kind]} AS "${kind}Change"`).join()}
-  FROM ledger_entry
-  WHERE merchant_id = $1 AND created_at < coalesce($3::timestamptz, 'infinity')
-    AND (created_at, id) >= ($2, $4) AND ${touches}
-  ORDER BY created_at, id LIMIT $5`
-
-function lineValues(merchantId: number, { from, to, after, take }: LinePage): unknown[] {
-  const first = after === null ? 0n : after.id + 1n
-  return [merchantId, after?.createdAt ?? inRange(from), to && inRange(to), first, take]
-}
-
-/**
- * The lines of a page with the balances after each, in one snapshot: the balances before the first line, and
- * the sums of the changes since.
- */
-const balancedLinesText = `WITH page AS MATERIALIZED (${linesText})
-  SELECT page.*, ${kinds
-    .map((kind) => `(b.${kind} + sum("${kind}Change") OVER (ORDER BY "createdAt", id))::bigint AS ${kind}`)
-    .join()}
-  FROM page, (SELECT b.* FROM (SELECT "createdAt", id FROM page ORDER BY "createdAt", id LIMIT 1) AS first,
-    balance_before_entry($1, first."createdAt", first.id) AS b) AS b
-  ORDER BY "createdAt", id`
-
-/** Reads a page of the lines of a statement as `readLines` does, each with the balances after it. */
-export async function readBalancedLines(
-  client: Pool | PoolClient,
-  merchantId: number,
-  page: LinePage,
-): Promise<BalancedLine[]> {
-  const { rows } = await client.query<StatementLine & Record<Kind, Xof>>({
-    name: 'read_balanced_lines',
-    text: balancedLinesText,
-    values: lineValues(merchantId, page),
+  const rows = await statementLines(client, {
+    merchant: merchantId,
+    since: after?.createdAt ?? inRange(from),
+    firstId: after === null ? 0n : after.id + 1n,
+    upto: to && inRange(to),
+    take,
   })
   return rows.map(({ available, reserved, receivable, ...line }) => ({
     ...line,
@@ -185,7 +149,7 @@ export async function countLines(
     name: 'count_statement_lines',
     text: `SELECT count(*) AS n FROM ledger_entry
       WHERE merchant_id = $1 AND created_at >= $2 AND created_at < coalesce($3::timestamptz, 'infinity')
-        AND ${touches}`,
+        AND (debit IN ('available', 'reserved', 'suspense') OR credit IN ('available', 'reserved', 'suspense'))`,
     values: [merchantId, inRange(from), to && inRange(to)],
   })
   return Number(rows[0]?.n ?? 0n)

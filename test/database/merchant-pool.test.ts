@@ -277,6 +277,7 @@ describe('the wall', () => {
       'settings_change: SELECT',
       'settle_class()',
       'settle_time: SELECT',
+      'statement_lines()',
       'statement_of()',
       'stats_pieces()',
       'sum_of_recipients()',

@@ -256,7 +256,7 @@ const counted = new RegExp(
     'FROM (transaction_count|ledger_entry|approval_verdict|operator_request WHERE recipient)',
     'FROM settlement_exception',
     '(pages|sums)_of_recipients\\(',
-    'statement_of\\(',
+    'statement_(of|lines)\\(',
     'AS origin, reference',
     'GROUP BY refund_of_id',
     'transaction_(of_kinds_)?at\\(',

@@ -1,6 +1,6 @@
 import type { Batch } from '../../../prisma/generated/prisma/client.ts'
 import type { Context } from '../../context.ts'
-import { loadRow } from '../../graphql/load-row.ts'
+import { loadRow } from '../load-row.ts'
 import { noSuchBatch } from './create.ts'
 
 /** Loads a batch of the merchant with the selection of a Prisma query. @throws DomainError NOT_FOUND */

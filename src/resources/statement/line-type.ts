@@ -1,9 +1,9 @@
 import { builder } from '../../graphql/builder.ts'
 import { connectionType } from '../../graphql/connection.ts'
-import type { BalancedLine, Holdings } from '../../ledger/statement.ts'
+import type { StatementLine, Holdings } from '../../ledger/statement.ts'
 import { Entry } from './entry-type.ts'
 import { idIn } from './origin.ts'
-import { CounterpartyType, loadDescription, loadSubject, StatementSubject } from './subject.ts'
+import { CounterpartyType, loadDescription, loadSubject, StatementSubject } from './subject-type.ts'
 
 // The GraphQL types of the lines of a statement, with the balances before and after them.
 
@@ -31,7 +31,7 @@ export const StatementBalance = builder.objectRef<Holdings>('StatementBalance').
 
 const nullWords = 'null when there is none, or the token does not have the scope that shows it.'
 
-const Line = builder.objectRef<BalancedLine>('StatementLine').implement({
+const Line = builder.objectRef<StatementLine>('StatementLine').implement({
   description: 'The change that one ledger entry made to the balance. Amounts are in whole XOF, with a sign.',
   fields: (t) => ({
     entry: t.field({

@@ -4,7 +4,7 @@ import { Currency } from '../../graphql/enums.ts'
 import {
   type EntryCursor,
   countLines,
-  readBalancedLines,
+  readLines,
   readStatement,
   type Statement,
 } from '../../ledger/statement.ts'
@@ -74,7 +74,7 @@ builder.queryField('statement', (t) =>
           },
           resolve: async ({ from, to }, args, ctx) => {
             const page = readPageOf(args, readCursor)
-            const rows = await readBalancedLines(ctx.database.merchantPool, mine(ctx).merchantId, {
+            const rows = await readLines(ctx.database.merchantPool, mine(ctx).merchantId, {
               ...page,
               from,
               to,

@@ -82,9 +82,9 @@ builder.queryField('asOfSequence', (t) =>
     nullable: true,
     scope: 'authenticated',
     description:
-      "The newest position in the merchant's event log before this operation read anything. Pass it, as text, " +
-      'as `after` to a subscription: you then miss no change since what you read. A change that you have read ' +
-      'already may come again.',
+      "The newest position in the merchant's event log before this operation read anything. Pass it, as " +
+      'text, as `after` to a subscription: you then miss no change since what you read. A change that you ' +
+      'have read already may come again.',
     resolve: (_root, _args, { asOfSequence }) => asOfSequence,
   }),
 )

@@ -7,8 +7,8 @@ import { payoutsOn } from '../../kit/payouts.ts'
 import { randomFrom } from '../../kit/random.ts'
 import { seed } from '../../kit/seeds.ts'
 
-// What a line of a statement says beside its amounts: the payment, its reference, the other party and the
-// balance after it.
+// A line of a statement shows, beside its amounts, the payment, its reference, the other party and the balance
+// after it.
 
 const fixture = await openFixture()
 const bulk = bulkOn(fixture)
@@ -107,7 +107,7 @@ describe('the lines of a merchant that uses everything', () => {
   let ids: { transaction: number; payout: number; deposit: number; batch: number }
   const found = new Map<string, { reference: string | null; counterparty: unknown; subject: unknown }>()
   const described = `entry { step } reference counterparty { name phone }
-    transactionId payoutId batchId recipientId subject { __typename
+    transactionId payoutId batchId recipientId subject { kind: __typename
       ... on Transaction { databaseId amount status } ... on Payout { databaseId destinationPhone }
       ... on Batch { databaseId title } ... on BatchRecipient { name batch { title } } }`
 
@@ -136,8 +136,9 @@ describe('the lines of a merchant that uses everything', () => {
       batch,
     }
     await eventually(async () => {
-      expect((await payouts.record(shop, ids.payout))['status']).toBe('completed')
-      expect(await fixture.statusOf(shop, ids.transaction)).toBe('success')
+      const payout = await payouts.record(shop, ids.payout)
+      const states = [payout['status'], await fixture.statusOf(shop, ids.transaction)]
+      if (states.join() !== 'completed,success') throw new Error(`not paid yet: ${states.join()}`)
     })
     const { body } = await fixture.rest('POST', '/auth', {
       headers: { 'x-api-key': shop.apiKey, 'x-api-secret': shop.apiSecret },
@@ -147,7 +148,7 @@ describe('the lines of a merchant that uses everything', () => {
     const { data } = await ask(lines(described), shop, { first: 100 })
     for (const line of data.statement.lines.nodes) {
       const about = line.subject?.name ?? line.subject?.databaseId ?? 'funding'
-      found.set(`${line.entry.step} ${line.subject?.__typename ?? ''} ${about}`, line)
+      found.set(`${line.entry.step} ${line.subject?.kind ?? ''} ${about}`, line)
     }
   })
 
@@ -160,7 +161,7 @@ describe('the lines of a merchant that uses everything', () => {
       reference: 'vente-1',
       counterparty: { name: null, phone: phones.collected },
       transactionId: ids.transaction,
-      subject: { __typename: 'Transaction', databaseId: ids.transaction, amount: 2_500, status: 'SUCCESS' },
+      subject: { kind: 'Transaction', databaseId: ids.transaction, amount: 2_500, status: 'SUCCESS' },
     })
     expect(found.get(`POST Transaction ${ids.deposit}`)).toMatchObject({
       reference: 'cadeau-1',
@@ -173,7 +174,7 @@ describe('the lines of a merchant that uses everything', () => {
       reference: 'loyer-1',
       counterparty: { name: 'Moussa Keïta', phone: phones.paidOut },
       payoutId: ids.payout,
-      subject: { __typename: 'Payout', databaseId: ids.payout, destinationPhone: phones.paidOut },
+      subject: { kind: 'Payout', databaseId: ids.payout, destinationPhone: phones.paidOut },
     })
   })
 
@@ -182,13 +183,13 @@ describe('the lines of a merchant that uses everything', () => {
       reference: null,
       counterparty: null,
       batchId: ids.batch,
-      subject: { __typename: 'Batch', databaseId: ids.batch, title: 'Salaires de mars' },
+      subject: { kind: 'Batch', databaseId: ids.batch, title: 'Salaires de mars' },
     })
     for (const { name, account } of recipients) {
       expect(found.get(`POST BatchRecipient ${name}`)).toMatchObject({
         reference: null,
         counterparty: { name, phone: account },
-        subject: { __typename: 'BatchRecipient', name, batch: { title: 'Salaires de mars' } },
+        subject: { kind: 'BatchRecipient', name, batch: { title: 'Salaires de mars' } },
       })
     }
   })
@@ -198,15 +199,18 @@ describe('the lines of a merchant that uses everything', () => {
   })
 
   test('a token with the scope balance alone sees nothing of payouts and batches', async () => {
-    const document = lines('transactionId reference counterparty { name phone } subject { __typename }')
+    const document = lines('transactionId reference counterparty { name phone } subject { kind: __typename }')
     const { data, errors } = await ask(document, merchantWithout, { first: 100 })
     expect(errors).toBeUndefined()
     const { nodes } = data.statement.lines
     expect(nodes).toHaveLength(found.size)
-    for (const { transactionId, ...line } of nodes) {
-      if (transactionId === null) expect(line).toEqual({ reference: null, counterparty: null, subject: null })
-      else expect(line.subject).toEqual({ __typename: 'Transaction' })
-    }
+    const [own, hidden] = [true, false].map((isOwn) =>
+      nodes.filter(({ transactionId }: { transactionId: unknown }) => (transactionId !== null) === isOwn),
+    )
+    const nothing = { transactionId: null, reference: null, counterparty: null, subject: null }
+    expect(hidden).toEqual(hidden.map(() => nothing))
+    expect(own).toHaveLength(3)
+    for (const { subject } of own) expect(subject).toEqual({ kind: 'Transaction' })
     expect(JSON.stringify(nodes)).not.toContain(phones.paidOut)
     const refused = await ask(lines('subject { ... on Payout { amount } }'), merchantWithout)
     expect(refused.errors[0].extensions).toMatchObject({ code: 'FORBIDDEN', requiredScopes: ['payout'] })

@@ -4,7 +4,7 @@ import { actorOf, mine } from '../../identity/callers/actor.ts'
 import { type Context, loader } from '../../context.ts'
 import { accessRuleOf, fulfils } from '../../graphql/access-plan.ts'
 import { builder } from '../../graphql/builder.ts'
-import { loadRow, type RowTable } from '../../graphql/load-row.ts'
+import { loadRow, type RowTable } from '../load-row.ts'
 import { modelType } from '../../graphql/model-type.ts'
 import { type OriginKind, readOrigin } from './origin.ts'
 
@@ -64,7 +64,7 @@ export async function loadSubject(ctx: Context, info: GraphQLResolveInfo, origin
   return row && Object.assign(row, { typename: type })
 }
 
-/** What a line of a printed statement says of its payment. */
+/** The reference and the other party of a payment. */
 interface Description {
   reference: string | null
   phone: string | null
