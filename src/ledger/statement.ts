@@ -149,7 +149,8 @@ export async function countLines(
     name: 'count_statement_lines',
     text: `SELECT count(*) AS n FROM ledger_entry
       WHERE merchant_id = $1 AND created_at >= $2 AND created_at < coalesce($3::timestamptz, 'infinity')
-        AND (debit IN ('available', 'reserved', 'suspense') OR credit IN ('available', 'reserved', 'suspense'))`,
+        AND (debit IN ('available', 'reserved', 'suspense')
+          OR credit IN ('available', 'reserved', 'suspense'))`,
     values: [merchantId, inRange(from), to && inRange(to)],
   })
   return Number(rows[0]?.n ?? 0n)

@@ -7,8 +7,8 @@ import { payoutsOn } from '../../kit/payouts.ts'
 import { randomFrom } from '../../kit/random.ts'
 import { seed } from '../../kit/seeds.ts'
 
-// A line of a statement shows, beside its amounts, the payment, its reference, the other party and the balance
-// after it.
+// A line of a statement shows, beside its amounts, the payment, its reference, the other party and the
+// balance after it.
 
 const fixture = await openFixture()
 const bulk = bulkOn(fixture)
