@@ -13,9 +13,11 @@ CREATE OR REPLACE TRIGGER "batch_guard" BEFORE UPDATE ON "batch" FOR EACH ROW WH
   (NEW.id, NEW.merchant_id, NEW.title, NEW.payment_method, NEW.retry_of_id, NEW.maker, NEW.made_for,
     NEW.created_at)
   OR OLD.status <> 'draft' AND (OLD.recipient_count, OLD.total_amount, OLD.maker_member_ids, OLD.added_for,
-    OLD.approval_digest, OLD.approval_expires_at, OLD.approvals_required)
+    OLD.approval_digest, OLD.approval_expires_at, OLD.approvals_required, OLD.approval_requested_by,
+    OLD.approval_requester_id, OLD.approval_requested_at)
   IS DISTINCT FROM (NEW.recipient_count, NEW.total_amount, NEW.maker_member_ids, NEW.added_for,
-    NEW.approval_digest, NEW.approval_expires_at, NEW.approvals_required)
+    NEW.approval_digest, NEW.approval_expires_at, NEW.approvals_required, NEW.approval_requested_by,
+    NEW.approval_requester_id, NEW.approval_requested_at)
 ) EXECUTE FUNCTION guard_facts();
 
 CREATE OR REPLACE TRIGGER "batch_recipient_guard" BEFORE UPDATE ON "batch_recipient" FOR EACH ROW WHEN (

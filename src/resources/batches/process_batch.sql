@@ -70,7 +70,10 @@ BEGIN
     approval = CASE WHEN asks THEN 'pending' ELSE 'not_required' END::approval_status,
     approval_digest = CASE WHEN asks THEN batch_digest(draft) END,
     approval_expires_at = CASE WHEN asks THEN at + approval_ms * interval '1 millisecond' END,
-    approvals_required = CASE WHEN asks THEN required ELSE 0 END
+    approvals_required = CASE WHEN asks THEN required ELSE 0 END,
+    approval_requested_by = CASE WHEN asks THEN asker END,
+    approval_requester_id = CASE WHEN asks THEN nullif(asked_by, 0) END,
+    approval_requested_at = CASE WHEN asks THEN at END
   WHERE b.id = draft.id RETURNING b.* INTO draft;
   IF NOT asks THEN PERFORM enqueue_batches(); END IF;
   PERFORM append_events(ARRAY[(merchant, 'batch_' || draft.status,
