@@ -110,6 +110,27 @@ const contract: readonly { name: string; statements: number; document: string }[
       approval { status reason canApprove approvedBy { member { name } } rejectedBy { at } } } } }`,
   },
   {
+    name: 'a page of payouts, and who made each',
+    statements: 2,
+    document: `{ payouts(first: 20) { nodes { reference createdBy { actor kind name }
+      approval { requestedBy { name member { name } } requestedAt } } } }`,
+  },
+  {
+    name: 'a page of batches, and who made each',
+    statements: 2,
+    document: `{ batches(first: 20) { nodes { title createdBy { name member { databaseId name } }
+      approval { requestedBy { actor name } requestedAt } } } }`,
+  },
+  {
+    name: 'the open approvals, and who requested',
+    statements: 5,
+    document: `{ approvalsWaiting(first: 20) { nodes {
+      ... on Payout { approval { requestedBy { name } requestedAt } }
+      ... on Batch { approval { requestedBy { name } } }
+      ... on SettingsChange { approval { requestedBy { name } } }
+      ... on DepositApproval { approval { requestedBy { name } requestedAt } } } } }`,
+  },
+  {
     name: 'the open approvals, of four kinds with its total, and who decided',
     statements: 9,
     document: `{ approvalsWaiting(first: 20) { totalCount nodes { ... on Payout { amount beneficiary { name }
@@ -255,6 +276,7 @@ const counted = new RegExp(
     '^SELECT (t\\.|count|coalesce)[^;]* FROM ([a-z_]+ (AS )?t( |$)|ids_by_words)',
     'FROM (transaction_count|ledger_entry|approval_verdict|operator_request WHERE recipient)',
     'FROM settlement_exception',
+    'FROM team_member t\\s+WHERE t.id = ANY',
     '(pages|sums)_of_recipients\\(',
     'statement_(of|lines)\\(',
     'AS origin, reference',

@@ -1,6 +1,7 @@
 import { mine } from '../../identity/callers/actor.ts'
 import { type Role, roles } from '../../identity/members/roles.ts'
 import { type Context, loader } from '../../context.ts'
+import type { Author } from './authors.ts'
 import type { ApprovalStatus } from './states.ts'
 import type { ApprovalSubjectKind } from './subjects.ts'
 
@@ -22,6 +23,8 @@ export interface Approvable {
   approvalsRequired: number
   /** The members who made the item: none of them may approve it. 0 stands for an unknown maker. */
   makers: readonly number[]
+  /** The author of the request that is approved, and its time; null where no approval is required. */
+  request: { by: Author; at: Date } | null
 }
 
 /** The decision of one member about an item. */

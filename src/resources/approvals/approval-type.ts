@@ -9,6 +9,8 @@ import {
   type ApprovalVerdict,
   verdictsOf,
 } from './approvable.ts'
+import { Approver, AuthorType } from './author-type.ts'
+import { authorOf } from './authors.ts'
 import { approvalStates } from './states.ts'
 
 // The GraphQL type `Approval`, and the field `approval` of every type that may need an approval.
@@ -19,18 +21,6 @@ export const ApprovalStatusEnum = stateEnum('ApprovalStatus', approvalStates, 'T
   not_required: 'The settings did not ask for an approval.',
   pending: 'The request waits for approvals.',
   rejected: 'A member rejected the request, and it was cancelled.',
-})
-
-const Approver = builder.objectRef<ApprovalVerdict>('Approver').implement({
-  description: 'A team member who approved or rejected a request.',
-  fields: (t) => ({
-    id: t.id({
-      description: 'The global id of the member: `member(id:)` reads it.',
-      resolve: ({ memberId }) => globalId('TeamMember', memberId),
-    }),
-    databaseId: t.expose('memberId', { type: 'SafeInt', description: 'The id of the member in REST.' }),
-    name: t.exposeString('name', { description: 'The name of the member.' }),
-  }),
 })
 
 const VerdictType = builder.objectRef<ApprovalVerdict>('ApprovalVerdict').implement({
@@ -73,6 +63,20 @@ const Approval = builder.objectRef<Approvable>('Approval').implement({
       description:
         'Number of people who must approve, by the settings at the time of the request; 0 when ' +
         'no approval is required.',
+    }),
+    requestedBy: t.field({
+      type: AuthorType,
+      nullable: true,
+      description:
+        'The member or the API key that requested what is approved: for a batch, its processing. Null when ' +
+        'no approval is required.',
+      resolve: ({ request }) => request?.by ?? null,
+    }),
+    requestedAt: t.field({
+      type: 'DateTime',
+      nullable: true,
+      description: 'The moment of that request; null when no approval is required.',
+      resolve: ({ request }) => request?.at ?? null,
     }),
     approvedBy: t.field({
       type: [VerdictType],
@@ -138,12 +142,14 @@ builder.prismaObjectField('Payout', 'approval', (t) =>
   t.field({
     type: Approval,
     description: 'The approval of the payout.',
-    select: { ...asking, makerMemberId: true },
-    resolve: ({ status, makerMemberId, ...payout }): Approvable => ({
+    select: { ...asking, maker: true, makerMemberId: true, createdAt: true },
+    resolve: ({ status, maker, makerMemberId, createdAt, ...payout }): Approvable => ({
       ...payout,
       subject: 'payout',
       waits: status === 'pending' && payout.approval === 'pending',
       makers: [makerMemberId ?? 0],
+      request:
+        payout.approval === 'not_required' ? null : { by: authorOf(maker, makerMemberId), at: createdAt },
     }),
   }),
 )
@@ -152,14 +158,24 @@ builder.prismaObjectField('Batch', 'approval', (t) =>
   t.field({
     type: Approval,
     description: 'The approval of the batch.',
-    select: { ...asking, makerMemberIds: true },
-    resolve: ({ id, status, makerMemberIds, ...batch }): Approvable => ({
-      ...batch,
-      subject: 'batch',
-      id: BigInt(id),
-      waits: status === 'pending_approval',
-      makers: makerMemberIds,
-    }),
+    select: {
+      ...asking,
+      makerMemberIds: true,
+      approvalRequestedBy: true,
+      approvalRequesterId: true,
+      approvalRequestedAt: true,
+    },
+    resolve: ({ id, status, makerMemberIds, ...batch }): Approvable => {
+      const { approvalRequestedBy: by, approvalRequesterId, approvalRequestedAt: at } = batch
+      return {
+        ...batch,
+        subject: 'batch',
+        id: BigInt(id),
+        waits: status === 'pending_approval',
+        makers: makerMemberIds,
+        request: by !== null && at !== null ? { by: authorOf(by, approvalRequesterId), at } : null,
+      }
+    },
   }),
 )
 
@@ -168,8 +184,8 @@ builder.prismaObjectField('Transaction', 'approval', (t) =>
     type: Approval,
     nullable: true,
     description: 'The approval of a deposit or refund; null when it needed none.',
-    select: { approval: true },
-    resolve: ({ approval }) => approval && depositApprovable(approval),
+    select: { approval: true, createdAt: true },
+    resolve: ({ approval, createdAt }) => approval && depositApprovable(approval, createdAt),
   }),
 )
 
@@ -194,22 +210,28 @@ export const DepositApproval = builder.prismaObject('DepositApproval', {
         approvalDigest: true,
         approvalExpiresAt: true,
         approvalsRequired: true,
+        maker: true,
         makerMemberId: true,
+        transaction: { select: { createdAt: true } },
       },
-      resolve: (deposit) => depositApprovable(deposit),
+      resolve: ({ transaction, ...deposit }) => depositApprovable(deposit, transaction.createdAt),
     }),
   }),
 })
 
-type WaitingDeposit = Omit<Approvable, 'subject' | 'waits' | 'makers'> & { makerMemberId: number | null }
+type WaitingDeposit = Omit<Approvable, 'subject' | 'waits' | 'makers' | 'request'> & {
+  maker: string
+  makerMemberId: number | null
+}
 
-function depositApprovable(deposit: WaitingDeposit): Approvable {
-  const { makerMemberId, ...approvable } = deposit
+function depositApprovable(deposit: WaitingDeposit, at: Date): Approvable {
+  const { maker, makerMemberId, ...approvable } = deposit
   return {
     ...approvable,
     subject: 'deposit',
     waits: approvable.approval === 'pending',
     makers: [makerMemberId ?? 0],
+    request: { by: authorOf(maker, makerMemberId), at },
   }
 }
 
@@ -224,13 +246,15 @@ builder.prismaObjectField('SettingsChange', 'approval', (t) =>
       approvalExpiresAt: true,
       approvalsRequired: true,
       makerMemberId: true,
+      createdAt: true,
     },
-    resolve: ({ id, makerMemberId, ...change }): Approvable => ({
+    resolve: ({ id, makerMemberId, createdAt, ...change }): Approvable => ({
       ...change,
       subject: 'settings',
       id: BigInt(id),
       waits: change.approval === 'pending',
       makers: [makerMemberId],
+      request: { by: authorOf(`member:${makerMemberId}`, makerMemberId), at: createdAt },
     }),
   }),
 )
