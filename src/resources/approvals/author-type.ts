@@ -31,7 +31,7 @@ export const AuthorType = builder.objectRef<Author>('Author').implement({
     }),
     kind: t.field({
       type: AuthorKindEnum,
-      description: 'Whether a member or an API key made the request.',
+      description: 'The kind of the author: a member or an API key.',
       resolve: kindOf,
     }),
     name: t.string({
