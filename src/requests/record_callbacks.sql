@@ -83,9 +83,12 @@ BEGIN
       WITH ORDINALITY AS i (merchant_id, request_id, provider, dedupe_key, body, n)
     WHERE i.request_id IS NULL OR i.request_id = ANY (locked)
   ), stored AS (
-    INSERT INTO operator_callback AS c (merchant_id, request_id, provider, dedupe_key, body)
-    -- All callers store in the same order: two that store the same callbacks cannot deadlock.
-    SELECT i.merchant_id, i.request_id, i.provider, i.dedupe_key, i.body FROM item i
+    INSERT INTO operator_callback AS c (merchant_id, request_id, provider, dedupe_key, body, received_at)
+    -- All callers store in the same order: two that store the same callbacks cannot deadlock. The time is cut
+    -- to milliseconds, not rounded: it is not after that of the question that the callback causes.
+    SELECT i.merchant_id, i.request_id, i.provider, i.dedupe_key, i.body,
+      date_trunc('milliseconds', service_now())
+    FROM item i
     ORDER BY i.provider, i.dedupe_key, i.n
     ON CONFLICT (provider, dedupe_key) DO NOTHING RETURNING c.provider, c.dedupe_key
   )
