@@ -26,6 +26,7 @@ import './transactions/collect-schema.ts'
 import './transactions/schema.ts'
 import './transactions/link-payments-schema.ts'
 import './transactions/money-out-schema.ts'
+import './transactions/timeline-schema.ts'
 import './webhooks/schema.ts'
 import './webhooks/events-schema.ts'
 

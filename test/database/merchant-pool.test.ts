@@ -283,6 +283,7 @@ describe('the wall', () => {
       'sum_of_recipients()',
       'sums_of_recipients()',
       'team_member: SELECT',
+      'timeline_of()',
       'transaction: SELECT',
       'transaction_at()',
       'transaction_block: SELECT',

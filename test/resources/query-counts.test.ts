@@ -73,6 +73,12 @@ const contract: readonly { name: string; statements: number; document: string }[
     document: '{ transactions(first: 20) { nodes { reference ledgerEntries { step amount } } } }',
   },
   {
+    name: 'a page of transactions with their timelines',
+    statements: 2,
+    document: `{ transactions(first: 20) { nodes { reference timeline { at kind source status statusCode
+      eventType refundId } } } }`,
+  },
+  {
     name: 'a statement with a page of its lines',
     statements: 2,
     document: `{ statement(from: "2026-01-01T00:00:00Z") { opening { balance } closing { balance }
@@ -279,6 +285,7 @@ const counted = new RegExp(
     'FROM team_member t\\s+WHERE t.id = ANY',
     '(pages|sums)_of_recipients\\(',
     'statement_(of|lines)\\(',
+    'timeline_of\\(',
     'AS origin, reference',
     'GROUP BY refund_of_id',
     'transaction_(of_kinds_)?at\\(',
