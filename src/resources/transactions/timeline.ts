@@ -31,10 +31,10 @@ export type TimelineKind = keyof typeof timelineKinds
 /** The parties that may have caused an entry. */
 export const timelineSources = {
   merchant: 'The merchant: a program or a member of its team.',
-  operator: 'The operator.',
+  operator: 'The operator that handles the payment.',
   payer: 'The customer, on the page of a payment link.',
   platform: 'The people who run the service.',
-  service: 'The service.',
+  service: 'The service itself, by its own rules.',
 } as const
 export type TimelineSource = keyof typeof timelineSources
 
