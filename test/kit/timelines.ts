@@ -5,7 +5,7 @@ import type { Fixture } from './fixture.ts'
 
 // Timelines of transactions, read as a client reads them, and what the simulator saw of the same payments.
 
-export interface TimelineEntry {
+export interface EntryShown {
   at: string
   kind: string
   source: string
@@ -21,25 +21,25 @@ export const timelineDocument = `query ($id: SafeInt!) { transaction(databaseId:
   at kind source status failureReason statusCode durationMs eventType refundId } } }`
 
 /** An entry as one line: its kind, its source, and the status if it has one. */
-export const short = ({ kind, source, status }: TimelineEntry) =>
+export const short = ({ kind, source, status }: EntryShown) =>
   [kind, source, ...(status === null ? [] : [status])].join(' ')
 /** A story without the questions and callbacks of its operator: their number is the operator's own. */
 export const withoutAnswers = (story: string[]) =>
   story.filter((line) => !/^OPERATOR_(QUES|CALLED)/.test(line))
-export const only = (entries: TimelineEntry[], kind: string) => entries.filter((entry) => entry.kind === kind)
+export const only = (entries: EntryShown[], kind: string) => entries.filter((entry) => entry.kind === kind)
 
 /** Readers of timelines. */
 export function timelinesOn(fixture: Fixture) {
   /** Reads a timeline, whose entries must be in the order of their times. */
-  async function timeline(id: unknown, { token }: { token: string }): Promise<TimelineEntry[]> {
+  async function timeline(id: unknown, { token }: { token: string }): Promise<EntryShown[]> {
     const { body } = await fixture.graphql(timelineDocument, { id }, token)
     expect(body.errors).toBeUndefined()
-    const entries = body.data.transaction.timeline as TimelineEntry[]
+    const entries = body.data.transaction.timeline as EntryShown[]
     expect(entries.map(({ at }) => at)).toEqual(entries.map(({ at }) => at).toSorted())
     return entries
   }
 
-  /** The timeline once the payment has a status; all callbacks are in it, and all requests that ask to pay. */
+  /** Reads the timeline once the payment has a status, and all callbacks and requests to pay are in it. */
   async function settled(id: unknown, status: string, merchant: TestMerchant) {
     await eventually(async () => expect(await fixture.statusOf(merchant, id)).toBe(status))
     const prompts = (await fixture.seen(await fixture.correlationOf(id))).filter(

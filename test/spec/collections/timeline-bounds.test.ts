@@ -4,7 +4,7 @@ import { asMerchant } from '../../../src/database/merchant-pool.ts'
 import { withClient } from '../../kit/client.ts'
 import { eventually } from '../../kit/eventually.ts'
 import { customer, openFixture } from '../../kit/fixture.ts'
-import { only, type TimelineEntry, timelinesOn } from '../../kit/timelines.ts'
+import { only, type EntryShown, timelinesOn } from '../../kit/timelines.ts'
 
 // The longest timelines, and how they are read.
 
@@ -20,7 +20,7 @@ const { timeline, settled } = timelinesOn(fixture)
 const polled = () => ({ payment_method: 'OperatorC', customer_phone: customer('00', '02') })
 
 test('of more than 100 entries the oldest questions are left out, then the oldest attempts', async () => {
-  const others = (entries: TimelineEntry[]) => entries.filter(({ kind }) => !/QUESTIONED|WEBHOOK/.test(kind))
+  const others = (entries: EntryShown[]) => entries.filter(({ kind }) => !/QUESTIONED|WEBHOOK/.test(kind))
   const { transaction_id: id } = await fixture.paid(shop, polled())
   await settled(id, 'success', shop)
   const known = others(await timeline(id, shop))
@@ -31,7 +31,7 @@ test('of more than 100 entries the oldest questions are left out, then the oldes
      FROM operator_request r, generate_series(1, 150) AS n WHERE r.transaction_id = $1`,
     [id],
   )
-  const numbersOf = (entries: TimelineEntry[], kind: string) =>
+  const numbersOf = (entries: EntryShown[], kind: string) =>
     only(entries, kind).map(({ durationMs }) => durationMs)
   const upTo = (last: number, count: number) => Array.from({ length: count }, (_, n) => last - count + 1 + n)
   const questioned = await timeline(id, shop)
