@@ -75,7 +75,8 @@ test('timelines are read by the indexes: no row of another payment is read', asy
   await eventually(async () => {
     const { rows: own } = await owner.query<{ name: string; n: number }>(
       `WITH r AS (SELECT id FROM operator_request WHERE transaction_id = ANY ($1))
-       SELECT 'event' AS name, count(*)::int AS n FROM event WHERE (data->>'transaction_id')::bigint = ANY ($1)
+       SELECT 'event' AS name, count(*)::int AS n FROM event
+         WHERE (data->>'transaction_id')::bigint = ANY ($1)
        UNION ALL SELECT 'operator_callback', count(*)::int FROM operator_callback JOIN r ON r.id = request_id
        UNION ALL SELECT 'operator_exchange', count(*)::int FROM operator_exchange JOIN r ON r.id = request_id
        UNION ALL SELECT 'transaction', 3`,
