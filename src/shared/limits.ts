@@ -28,8 +28,8 @@ export const limits = {
   pageSizeDefault: 20,
   /** Rows that an export reads at once. */
   exportPageRows: 1_000,
-  /** Entries in the timeline of a payment. Choice: as many as the rows of a page. */
-  timelineEntriesMax: 100,
+  /** Entries in the timeline of a payment. Choice: several times those of a payment that took long. */
+  timelineEntriesMax: 50,
   /** Most rows that a list can skip. Choice: more is a mistake or an attack; cursors reach every row. */
   offsetMax: 1_000_000_000,
 

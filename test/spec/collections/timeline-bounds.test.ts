@@ -19,7 +19,7 @@ const { timeline, settled } = timelinesOn(fixture)
 /** A payment at an operator that never calls back. */
 const polled = () => ({ payment_method: 'OperatorC', customer_phone: customer('00', '02') })
 
-test('of more than 100 entries the oldest questions are left out, then the oldest attempts', async () => {
+test('of more than 50 entries the oldest questions are left out, then the oldest attempts', async () => {
   const others = (entries: EntryShown[]) => entries.filter(({ kind }) => !/QUESTIONED|WEBHOOK/.test(kind))
   const { transaction_id: id } = await fixture.paid(shop, polled())
   await settled(id, 'success', shop)
@@ -36,7 +36,7 @@ test('of more than 100 entries the oldest questions are left out, then the oldes
   const upTo = (last: number, count: number) => Array.from({ length: count }, (_, n) => last - count + 1 + n)
   const questioned = await timeline(id, shop)
   expect(others(questioned)).toEqual(known)
-  expect(numbersOf(questioned, 'OPERATOR_QUESTIONED')).toEqual(upTo(150, 100 - known.length))
+  expect(numbersOf(questioned, 'OPERATOR_QUESTIONED')).toEqual(upTo(150, 50 - known.length))
 
   const { token } = shop
   const body = { url: 'https://shop.example/', events: ['payment_received'] }
@@ -45,7 +45,7 @@ test('of more than 100 entries the oldest questions are left out, then the oldes
   await owner.query(
     `INSERT INTO webhook_delivery (merchant_id, endpoint_id, position, type, status, attempts_total, ended_at,
        created_at)
-     SELECT e.merchant_id, $2, e.position, e.type, 'dead', 60, now(), now() FROM event e
+     SELECT e.merchant_id, $2, e.position, e.type, 'dead', 150, now(), now() FROM event e
      WHERE e.type = 'payment_received' AND e.data->>'transaction_id' = $1`,
     [String(id), endpoint],
   )
@@ -56,15 +56,15 @@ test('of more than 100 entries the oldest questions are left out, then the oldes
        FROM webhook_delivery d, generate_series($2::int, $3::int) AS n WHERE d.endpoint_id = $1`,
       [endpoint, from, to],
     )
-  await attempt(1, 60)
+  await attempt(1, 30)
   const told = await timeline(id, shop)
   expect(others(told)).toEqual(known)
-  expect(numbersOf(told, 'WEBHOOK_SENT')).toEqual(upTo(60, 60))
-  expect(numbersOf(told, 'OPERATOR_QUESTIONED')).toEqual(upTo(150, 40 - known.length))
-  await attempt(61, 150)
+  expect(numbersOf(told, 'WEBHOOK_SENT')).toEqual(upTo(30, 30))
+  expect(numbersOf(told, 'OPERATOR_QUESTIONED')).toEqual(upTo(150, 20 - known.length))
+  await attempt(31, 150)
   const full = await timeline(id, shop)
   expect(others(full)).toEqual(known)
-  expect(numbersOf(full, 'WEBHOOK_SENT')).toEqual(upTo(150, 100 - known.length))
+  expect(numbersOf(full, 'WEBHOOK_SENT')).toEqual(upTo(150, 50 - known.length))
 })
 
 test('timelines are read by the indexes: no row of another payment is read', async () => {
@@ -94,7 +94,7 @@ test('timelines are read by the indexes: no row of another payment is read', asy
       withClient(database.merchantPool, async (client) => {
         await client.query('BEGIN')
         const before = new Map((await counts(client)).map(({ name, n }) => [name, n]))
-        await client.query('SELECT * FROM timeline_of($1, $2, true, 100)', [shop.merchantId, ids])
+        await client.query('SELECT * FROM timeline_of($1, $2, true, 50)', [shop.merchantId, ids])
         const read = (await counts(client)).map(({ name, n }) => ({ name, n: n - (before.get(name) ?? 0) }))
         expect(read).toEqual(own)
       }),
