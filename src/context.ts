@@ -111,7 +111,7 @@ export interface Context extends Services {
    * The newest position in the merchant's event log before the operation read anything; null where the
    * operation does not ask for it.
    */
-  asOfSequence: bigint | null
+  asOfSequence: Promise<bigint> | null
   /** The loaders of this caller, by name: see `loader`. */
   loaders: Map<string, unknown>
 }

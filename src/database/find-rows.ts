@@ -79,10 +79,17 @@ export async function findIds(pool: pg.Pool, page: Page): Promise<bigint[]> {
     if (edge === undefined || near.length === page.take) return near
     if (near.length < page.take / 4) break
   }
-  // Without another condition, the newest rows have just shown that few have the words.
-  const isFiltered = Object.keys(page.where).length > 1 || page.skip > 0
-  const isByIndex = !isFiltered || !(await isFrequent(pool, page))
+  const isByIndex = isNewest(page) || !(await isFrequent(pool, page))
   return readIds(pool, isByIndex ? byIndex(page, page.search) : walk(page))
+}
+
+/**
+ * Whether a page begins with the newest row and has no condition beside its search. Its first rows have then
+ * shown how frequent the words are.
+ */
+function isNewest({ where, order, isBackward, after, before, skip }: Page): boolean {
+  const isFirst = order === 'created_at_desc' && !isBackward && !after && !before && skip === 0
+  return isFirst && Object.keys(where).length === 1
 }
 
 /** Finds the ids of a page as `findIds`, row by row: the fastest way to read a whole list page by page. */

@@ -1,6 +1,7 @@
 import { builder } from '../../graphql/builder.ts'
 import { MemberRole, stateEnum } from '../../graphql/enums.ts'
 import { globalId } from '../../shared/ids.ts'
+import { limits } from '../../shared/limits.ts'
 import {
   type Approvable,
   type Obstacle,
@@ -161,19 +162,24 @@ builder.prismaObjectField('Batch', 'approval', (t) =>
     select: {
       ...asking,
       makerMemberIds: true,
+      maker: true,
       approvalRequestedBy: true,
       approvalRequesterId: true,
       approvalRequestedAt: true,
     },
     resolve: ({ id, status, makerMemberIds, ...batch }): Approvable => {
-      const { approvalRequestedBy: by, approvalRequesterId, approvalRequestedAt: at } = batch
+      const { approvalExpiresAt: expiry, approvalRequesterId } = batch
+      // A node of the previous release stores no request. Then the maker and the length of the wait stand for it.
+      const by = batch.approvalRequestedBy ?? batch.maker
+      const at =
+        batch.approvalRequestedAt ?? (expiry && new Date(expiry.getTime() - limits.approvalLifetimeMs))
       return {
         ...batch,
         subject: 'batch',
         id: BigInt(id),
         waits: status === 'pending_approval',
         makers: makerMemberIds,
-        request: by !== null && at !== null ? { by: authorOf(by, approvalRequesterId), at } : null,
+        request: at && { by: authorOf(by, approvalRequesterId), at },
       }
     },
   }),

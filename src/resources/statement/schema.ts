@@ -49,8 +49,7 @@ builder.queryField('statement', (t) =>
         closing: statement.field({
           type: StatementBalance,
           description:
-            'The balance at the end of the period. The service checks that the opening balance and all ' +
-            'lines add up to it.',
+            'The balance at the end of the period: the opening balance, changed by all lines of the period.',
           resolve: ({ closing }) => closing,
         }),
         totalIn: statement.expose('totalIn', {

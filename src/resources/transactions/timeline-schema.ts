@@ -69,8 +69,8 @@ builder.prismaObjectField('Transaction', 'timeline', (t) =>
       `The timeline of this transaction, oldest entry first, at most ${limits.timelineEntriesMax} entries. ` +
       'When there are more, the oldest questions to the operator are left out first, then the oldest ' +
       'attempts of webhooks, then the oldest other entries. Requests to operators, their callbacks and the ' +
-      'attempts of webhooks are deleted some time after the transaction has ended. WEBHOOK_SENT is shown ' +
-      'to tokens with the scope `webhooks` only.',
+      'attempts of webhooks may be deleted some time after the transaction has ended. WEBHOOK_SENT is ' +
+      'shown to tokens with the scope `webhooks` only.',
     resolve: ({ id }, _args, ctx) => readTimeline(ctx, id),
   }),
 )

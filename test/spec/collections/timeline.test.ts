@@ -52,7 +52,7 @@ test('a collection by callback: each call has the time and the status that the o
 })
 
 test('a collection by polling has each question, and no callback', async () => {
-  const body = { payment_method: 'OperatorC', customer_phone: customer('00', '02') }
+  const body = { payment_method: 'OperatorC', customer_phone: customer('00', '10') }
   const { transaction_id: id } = await fixture.paid(shop, body)
   const { entries, story } = await settled(id, 'success', shop)
   expect(story.slice(0, 3)).toEqual(asked)

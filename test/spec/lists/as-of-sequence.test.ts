@@ -64,4 +64,8 @@ test('a subscription from there brings each later change, also one before it beg
 test('is for signed-in callers alone', async () => {
   const { body } = await fixture.graphql('{ asOfSequence }')
   expect(body.errors[0].extensions).toMatchObject({ code: 'UNAUTHENTICATED' })
+  const left =
+    'query ($isAsked: Boolean!) { serviceStatus { __typename } asOfSequence @include(if: $isAsked) }'
+  const { body: answer } = await fixture.graphql(left, { isAsked: false })
+  expect(answer).toMatchObject({ data: { serviceStatus: { __typename: 'ServiceStatus' } } })
 })

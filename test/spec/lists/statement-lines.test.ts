@@ -135,10 +135,14 @@ describe('the lines of a merchant that uses everything', () => {
       deposit: deposit.body.data.transaction_id as number,
       batch,
     }
+    const received = [ids.transaction, ids.deposit]
     await eventually(async () => {
       const payout = await payouts.record(shop, ids.payout)
-      const states = [payout['status'], await fixture.statusOf(shop, ids.transaction)]
-      if (states.join() !== 'completed,success') throw new Error(`not paid yet: ${states.join()}`)
+      const states = [
+        payout['status'],
+        ...(await Promise.all(received.map((id) => fixture.statusOf(shop, id)))),
+      ]
+      if (states.join() !== 'completed,success,success') throw new Error(`not paid yet: ${states.join()}`)
     })
     const { body } = await fixture.rest('POST', '/auth', {
       headers: { 'x-api-key': shop.apiKey, 'x-api-secret': shop.apiSecret },
