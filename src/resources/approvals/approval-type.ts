@@ -169,7 +169,7 @@ builder.prismaObjectField('Batch', 'approval', (t) =>
     },
     resolve: ({ id, status, makerMemberIds, ...batch }): Approvable => {
       const { approvalExpiresAt: expiry, approvalRequesterId } = batch
-      // A node of the previous release stores no request. Then the maker and the length of the wait stand for it.
+      // A node of the previous release stores no request: the maker and the length of the wait stand for it.
       const by = batch.approvalRequestedBy ?? batch.maker
       const at =
         batch.approvalRequestedAt ?? (expiry && new Date(expiry.getTime() - limits.approvalLifetimeMs))

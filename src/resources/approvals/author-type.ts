@@ -4,8 +4,8 @@ import { globalId } from '../../shared/ids.ts'
 import { type Author, type AuthorKind, authorOf, kindOf, nameOfActor } from './authors.ts'
 
 // The GraphQL types `Author` and `Approver`, and the field `createdBy` of payouts and batches.
-// Choice: a token that shows a request shows who made it, also the name of an API key, for which `ApiKey` needs
-// another scope: a member who decides must know who asks.
+// Choice: a token that shows a request shows who made it, also the name of an API key, for which `ApiKey`
+// needs another scope: a member who decides must know who asks.
 
 export const Approver = builder.objectRef<{ memberId: number; name: string }>('Approver').implement({
   description: 'A team member who made, approved or rejected a request.',
