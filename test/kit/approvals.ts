@@ -1,4 +1,6 @@
-import { expect } from 'vitest'
+import { createClient } from 'graphql-ws'
+import { expect, onTestFinished } from 'vitest'
+import { WebSocket } from 'ws'
 import type { Role } from '../../src/identity/members/roles.ts'
 import { nameHolder, makeMember, type TestMember } from './members.ts'
 import type { TestMerchant } from './app.ts'
@@ -109,5 +111,23 @@ export function approvalsOn(fixture: Fixture) {
       )
       return rows.map(({ line }) => line)
     },
+  }
+}
+
+/** The changes of approvals that a client of WebSockets receives, one by one, until the test ends. */
+export async function* approvalChanges(
+  { url }: Pick<Fixture, 'url'>,
+  token: string,
+  query: string,
+): AsyncGenerator<ApprovalAnswer, void> {
+  const client = createClient({
+    url: `${url.replace('http', 'ws')}/graphql`,
+    webSocketImpl: WebSocket,
+    connectionParams: { authorization: `Bearer ${token}` },
+  })
+  onTestFinished(() => void client.dispose())
+  for await (const { data, errors } of client.iterate({ query })) {
+    expect(errors).toBeUndefined()
+    yield (data ?? {})['approvalsChanged'] as ApprovalAnswer
   }
 }

@@ -16,7 +16,7 @@ export type AuthorKind = 'api_key' | 'member'
 
 /** Returns the author that a row names. @param memberId the member behind a key; 0 or null if unknown */
 export function authorOf(actor: string, memberId: number | null | undefined): Author {
-  return { actor, memberId: idIn(actor, 'member') ?? (memberId || null) }
+  return { actor, memberId: idOfActor(actor, 'member') ?? (memberId || null) }
 }
 
 export function kindOf({ actor }: Pick<Author, 'actor'>): AuthorKind {
@@ -32,7 +32,7 @@ export function nameOfActor(ctx: Context, actor: string): Promise<string | null>
 }
 
 async function readNames(ctx: Context, actors: readonly string[]): Promise<(string | null)[]> {
-  const idsOf = (kind: AuthorKind) => [...new Set(actors.flatMap((actor) => idIn(actor, kind) ?? []))]
+  const idsOf = (kind: AuthorKind) => [...new Set(actors.flatMap((actor) => idOfActor(actor, kind) ?? []))]
   const { rows } = await ctx.database.merchantPool.query<{ actor: string; name: string }>({
     name: 'names_of_actors',
     text: `SELECT 'member:' || t.id AS actor, t.name FROM team_member t
@@ -46,7 +46,7 @@ async function readNames(ctx: Context, actors: readonly string[]): Promise<(stri
 }
 
 /** Returns the id in the name of an actor of this kind; null for other actors. */
-function idIn(actor: string, kind: AuthorKind): number | null {
+function idOfActor(actor: string, kind: AuthorKind): number | null {
   const [, word, id] = /^(\w+):(\d+)$/.exec(actor) ?? []
   return word === kind ? Number(id) : null
 }

@@ -70,7 +70,7 @@ const Line = builder.objectRef<StatementLine>('StatementLine').implement({
     counterparty: t.field({
       type: CounterpartyType,
       nullable: true,
-      description: `The person whom the payment comes from or goes to; ${nullWords}`,
+      description: `The person who pays or is paid; ${nullWords}`,
       resolve: async ({ origin }, _args, ctx, info) => {
         const { phone, name } = (await loadDescription(ctx, info, origin)) ?? { phone: null, name: null }
         return phone === null ? null : { phone, name }

@@ -26,7 +26,7 @@ interface Counterparty {
 }
 
 export const CounterpartyType = builder.objectRef<Counterparty>('Counterparty').implement({
-  description: 'The person whom a payment comes from or goes to.',
+  description: 'The other party of a payment: the person who pays or is paid.',
   fields: (t) => ({
     name: t.exposeString('name', {
       nullable: true,

@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto'
-import { createClient } from 'graphql-ws'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { WebSocket } from 'ws'
+import { describe, expect, test } from 'vitest'
 import type { TestMerchant } from '../../kit/app.ts'
-import { type ApprovalAnswer, approvalsOn } from '../../kit/approvals.ts'
+import { type ApprovalAnswer, approvalChanges, approvalsOn } from '../../kit/approvals.ts'
 import { batchApprovalsOn } from '../../kit/batch-approvals.ts'
 import { day, payoutsOn } from '../../kit/payouts.ts'
 import { customer, openFixture } from '../../kit/fixture.ts'
@@ -228,7 +226,7 @@ test('two members with the same subscription each get their own canApprove', asy
   const [maker, other] = [await person(), await person()]
   const query = `subscription { approvalsChanged(after: "0") {
     payout { databaseId approval { canApprove } } } }`
-  const readers = [maker, other, merchant].map(({ token }) => listen(token, query))
+  const readers = [maker, other, merchant].map(({ token }) => approvalChanges(fixture, token, query))
   const heardByAll = async () => {
     const changes = await Promise.all(
       readers.map(async (reader) => (await reader.next()).value as ApprovalAnswer),
@@ -252,23 +250,9 @@ test('two members with the same subscription each get their own canApprove', asy
 /** The first changes that a client of WebSockets receives. */
 async function firstChanges(token: string, query: string, count: number): Promise<ApprovalAnswer[]> {
   const changes: ApprovalAnswer[] = []
-  for await (const change of listen(token, query)) {
+  for await (const change of approvalChanges(fixture, token, query)) {
     changes.push(change)
     if (changes.length === count) break
   }
   return changes
-}
-
-/** The changes that a client of WebSockets receives, one by one. */
-async function* listen(token: string, query: string): AsyncGenerator<ApprovalAnswer, void> {
-  const client = createClient({
-    url: `${fixture.url.replace('http', 'ws')}/graphql`,
-    webSocketImpl: WebSocket,
-    connectionParams: { authorization: `Bearer ${token}` },
-  })
-  onTestFinished(() => void client.dispose())
-  for await (const { data, errors } of client.iterate({ query })) {
-    expect(errors).toBeUndefined()
-    yield (data ?? {})['approvalsChanged'] as ApprovalAnswer
-  }
 }
