@@ -1,5 +1,6 @@
 import type { LogEvent } from './catalogue.ts'
 import type { Feed } from './feed.ts'
+import { type EventFilter, isWanted } from './filter.ts'
 
 /**
  * Waits for an event of a merchant's log, from any node. To miss no event, first take `after` from
@@ -11,11 +12,11 @@ export async function awaitEvent(
   feed: Feed,
   merchantId: number,
   after: bigint,
-  wanted: (event: LogEvent) => boolean,
+  filter: EventFilter,
   until: AbortSignal,
 ): Promise<LogEvent | null> {
-  for await (const event of feed.subscribe({ merchantId, after, signal: until })) {
-    if (wanted(event)) return event
+  for await (const event of feed.subscribe({ merchantId, after, signal: until, filter })) {
+    if (isWanted(filter, event)) return event
   }
   return null
 }

@@ -353,25 +353,9 @@ export interface LogEvent<
   occurredAt: Date
 }
 
-export function isPayoutEvent(event: LogEvent): event is LogEvent<PayoutEventData> {
-  return events[event.type].about === 'payout'
-}
-
-export function isBatchEvent(event: LogEvent): event is LogEvent<BatchEventData> {
-  return events[event.type].about === 'batch'
-}
-
-/** Whether an event is about a payment by a payment link. */
-export function isLinkEvent(event: LogEvent): event is LogEvent<LinkEventData> {
-  return event.type === 'payment_link_used'
-}
-
-/** Whether an event is about a collection or a deposit. */
-export function isTransactionEvent(event: LogEvent): event is LogEvent<TransactionEventData> {
-  return events[event.type].about === 'transaction'
-}
-
-const approvalMoves: ReadonlySet<EventType> = new Set([
+/** The types of the events that may change the list of things that wait for approval. */
+export const approvalTypes: ReadonlySet<EventType> = new Set([
+  'approval_given',
   'payout_pending',
   'payout_cancelled',
   'batch_pending_approval',
@@ -385,6 +369,6 @@ const approvalMoves: ReadonlySet<EventType> = new Set([
 /** Whether an event changes the list of things that wait for approval: added, approved, or removed. */
 export function isApprovalEvent(event: LogEvent): event is LogEvent<ApprovalEventData> {
   if (event.type === 'approval_given') return true
-  if (!approvalMoves.has(event.type) || !('approval' in event.data)) return false
+  if (!approvalTypes.has(event.type) || !('approval' in event.data)) return false
   return ['pending', 'rejected', 'expired'].includes(event.data.approval)
 }

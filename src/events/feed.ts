@@ -6,6 +6,8 @@ import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { LogEvent } from './catalogue.ts'
+import { type EventFilter, isWanted } from './filter.ts'
+import { readPage, readWanted } from './read-page.ts'
 import { type Stream, createStream } from './stream.ts'
 
 /** The pause after the first failed read of the log. */
@@ -19,6 +21,8 @@ export interface Subscription {
   /** The last position that the reader has, from `start`. */
   after: bigint
   signal: AbortSignal
+  /** The events that the reader wants; by default all. */
+  filter?: EventFilter
 }
 
 /**
@@ -35,7 +39,8 @@ export interface Feed {
   start(merchantId: number, cursor: bigint | null): Promise<{ after: bigint; head: bigint }>
   /**
    * Yields every event after a position, in order, until `signal` aborts; an outage of the database does not
-   * end it. The reader pulls: for a slow reader, events wait in the log, not in memory.
+   * end it. The reader pulls: for a slow reader, events wait in the log, not in memory. With a filter it
+   * yields the wanted events, and now and then one that is not wanted: it tells how far the log was read.
    */
   subscribe(subscription: Subscription): AsyncGenerator<LogEvent, void, void>
   /**
@@ -59,25 +64,20 @@ export interface Feed {
 export function openFeed(pool: Pool, log: Log): Feed {
   const streams = new Map<number, { stream: Stream; readers: number }>()
 
-  async function readPage(merchantId: number, after: bigint): Promise<LogEvent[]> {
-    const { rows } = await pool.query<LogEvent>({
-      name: 'read_events',
-      text: `SELECT id, position, type, data, created_at AS "occurredAt" FROM event
-             WHERE merchant_id = $1 AND position > $2 ORDER BY position LIMIT $3`,
-      values: [merchantId, after, limits.eventPageMax],
-    })
-    return rows
-  }
-
   /**
    * Reads a page, and retries with growing pauses while the database does not answer, so that an outage ends
    * no reader.
    * @returns an empty page once the reader has left
    */
-  async function readPatiently({ merchantId, signal }: Subscription, after: bigint): Promise<LogEvent[]> {
+  async function readPatiently(
+    { merchantId, signal, filter }: Subscription,
+    after: bigint,
+  ): Promise<LogEvent[]> {
     for (let pauseMs: number = eventRetryMs; ; pauseMs = Math.min(pauseMs * 2, eventRetryMaxMs)) {
       try {
-        return await readPage(merchantId, after)
+        return await (filter
+          ? readWanted(pool, merchantId, after, filter)
+          : readPage(pool, merchantId, after))
       } catch (error) {
         if (pauseMs === eventRetryMs) log.warn({ err: error, merchantId }, notRead)
         await sleep(pauseMs, undefined, { signal }).catch(() => {})
@@ -137,7 +137,7 @@ export function openFeed(pool: Pool, log: Log): Feed {
 
   function join(merchantId: number): Stream {
     const entry = streams.get(merchantId) ?? {
-      stream: createStream((after) => readPage(merchantId, after)),
+      stream: createStream((after) => readPage(pool, merchantId, after)),
       readers: 0,
     }
     entry.readers += 1
@@ -153,7 +153,7 @@ export function openFeed(pool: Pool, log: Log): Feed {
   }
 
   async function* read(subscription: Subscription): AsyncGenerator<LogEvent, void, void> {
-    const { merchantId, after, signal } = subscription
+    const { merchantId, after, signal, filter } = subscription
     const stream = join(merchantId)
     try {
       let cursor = after
@@ -162,7 +162,9 @@ export function openFeed(pool: Pool, log: Log): Feed {
         // wait at once.
         const version = stream.version()
         const page = stream.since(cursor) ?? (await readPatiently(subscription, cursor))
+        const last = page.at(-1)
         for (const event of page) {
+          if (filter && event !== last && !isWanted(filter, event)) continue
           yield event
           if (signal.aborted) return
           cursor = event.position

@@ -13,6 +13,8 @@ export interface Frame {
 export interface Outlet {
   /** Hands a frame to the network. @returns whether there is room for another frame */
   send(frame: Frame): boolean
+  /** Tells the client a cursor without a result, where the transport can. */
+  mark?(cursor: string): void
   /** Calls the listener once when there is room. @returns the function that removes the listener */
   onRoom(listener: () => void): () => void
   /** Closes the connection of a reader that does not read. */
@@ -25,6 +27,14 @@ export interface FrameStream {
   deliver(outlet: Outlet): Promise<void>
   /** Ends the stream at once. */
   end(): void
+}
+
+/** The times that the readers of all streams have in common, in milliseconds. */
+export interface Pace {
+  /** The longest time without room in a reader's connection. */
+  stallMs: number
+  /** The pause between two checkpoints. */
+  checkpointMs: number
 }
 
 /** A function that writes an event as the frame that its readers get. */
@@ -68,7 +78,8 @@ export function joinChannel<T>(
  * work: each new event is executed once, and its frame goes to all of them. A reader that is behind executes
  * events alone until it has caught up. For a reader that stalls, nothing waits in memory except the bytes in
  * its connection: the reader falls behind, reads the log again when there is room, and is cut off after
- * `stallMs` without room.
+ * `stallMs` without room. At the start, and every `checkpointMs` if the stream has passed over events since
+ * its last frame, the reader learns how far the stream is, and can resume there.
  * @throws the error with which `stream` or its log ended
  */
 export async function deliver<T>(
@@ -76,20 +87,42 @@ export async function deliver<T>(
   stream: LiveStream<T>,
   write: FrameWrite<T>,
   outlet: Outlet,
-  stallMs: number,
+  { stallMs, checkpointMs, sendsCheckpoints }: Pace & { sendsCheckpoints: boolean },
 ): Promise<void> {
+  let told: string | null = null
+  const noted: Outlet = {
+    ...outlet,
+    send(frame) {
+      told = frame.cursor
+      return outlet.send(frame)
+    },
+  }
+  const tell = () => {
+    const cursor = String(stream.cursor)
+    if (cursor === told || stream.signal.aborted) return
+    told = cursor
+    if (sendsCheckpoints) outlet.send({ json: checkpointJson(cursor), cursor })
+    else outlet.mark?.(cursor)
+  }
+  tell()
+  const timer = setInterval(tell, checkpointMs).unref()
   try {
     while (!stream.signal.aborted) {
       const hasRoom =
         stream.cursor < channel.cursor()
-          ? await catchUp(channel, stream, write, outlet)
-          : await channel.follow(stream, outlet)
+          ? await catchUp(channel, stream, write, noted)
+          : await channel.follow(stream, noted)
       if (!hasRoom && !(await waitForRoom(stream.signal, outlet, stallMs))) break
     }
   } finally {
+    clearInterval(timer)
     stream.end(null)
   }
   if (stream.why) throw stream.why
+}
+
+function checkpointJson(cursor: string): Buffer {
+  return Buffer.from(JSON.stringify({ data: null, extensions: { checkpoint: cursor } }))
 }
 
 /** The work that the readers of equal streams share. */

@@ -21,6 +21,8 @@ export interface EventLog<T> {
    * counts as read.
    */
   wants?(event: T): boolean
+  /** The one object whose events the reader wants: `transaction:12`; absent for many objects. */
+  subject?: string
 }
 
 /** The stream of one reader through a log, for as long as the reader has the right to it. */

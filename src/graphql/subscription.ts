@@ -17,7 +17,8 @@ import { actingAs, type Context } from '../context.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import { accessPlan, findOperation } from './access-plan.ts'
-import { type Channels, deliver, type Frame, type FrameStream, joinChannel } from './broadcast.ts'
+import { type Channels, deliver, type Frame, type FrameStream, joinChannel, type Pace } from './broadcast.ts'
+import { isCheckpoints, wantsCheckpoints } from './checkpoints.ts'
 import { type LiveStream, takeSubscriptions } from './live-stream.ts'
 import type { CheckedOperation } from './checked-operation.ts'
 import type { SharedWindow } from '../limits/window.ts'
@@ -31,8 +32,7 @@ export interface SubscriptionRegistry {
   openings: SharedWindow
   /** Returns the result as a caller may see it; refuses an answer that is too large. */
   show: (result: ExecutionResult, ctx: Context) => ExecutionResult
-  /** The time for which a reader may stall. */
-  stallMs: number
+  pace: Pace
 }
 
 /**
@@ -43,7 +43,7 @@ export interface SubscriptionRegistry {
  */
 export async function openSubscription(
   operation: CheckedOperation,
-  { channels, kinds, openings, show, stallMs }: SubscriptionRegistry,
+  { channels, kinds, openings, show, pace }: SubscriptionRegistry,
 ): Promise<ExecutionResult | FrameStream> {
   const { contextValue: ctx } = operation
   await takeOpening(openings, ctx)
@@ -67,10 +67,11 @@ export async function openSubscription(
 
   try {
     const channel = joinChannel(channels, channelName(operation, perPerson), live, write, () =>
-      takeKind(kinds, ctx),
+      takeKind(kinds, ctx, live.log.subject),
     )
+    const sendsCheckpoints = wantsCheckpoints(findOperation(operation.document, operation.operationName))
     return {
-      deliver: (outlet) => deliver(channel, live, write, outlet, stallMs),
+      deliver: (outlet) => deliver(channel, live, write, outlet, { ...pace, sendsCheckpoints }),
       end: () => live.end(null),
     }
   } catch (error) {
@@ -80,13 +81,16 @@ export async function openSubscription(
 }
 
 /**
- * Takes one of the merchant's slots for different subscriptions.
+ * Takes one of the slots for different subscriptions of the merchant or, for a stream that follows one
+ * object, of this object.
  * @throws GraphQLError TOO_MANY_SUBSCRIPTIONS
  */
-function takeKind(kinds: Map<string, number>, ctx: Context): () => void {
-  const max = limits.subscriptionKindsPerMerchantMax
-  const slot = { key: `merchant:${actorOf(ctx).merchantId}`, max, whose: 'merchant' }
-  return takeSubscriptions(kinds, 'different subscriptions', [slot])
+function takeKind(kinds: Map<string, number>, ctx: Context, subject: string | undefined): () => void {
+  const key = `merchant:${actorOf(ctx).merchantId}`
+  const slot = subject
+    ? { key: `${key} ${subject}`, max: limits.subscriptionKindsPerObjectMax, whose: 'merchant' }
+    : { key, max: limits.subscriptionKindsPerMerchantMax, whose: 'merchant' }
+  return takeSubscriptions(kinds, `different subscriptions${subject ? ' to one object' : ''}`, [slot])
 }
 
 /**
@@ -136,7 +140,7 @@ function channelName(operation: CheckedOperation, perPerson: boolean): string {
   ])
 }
 
-/** The content of an operation, without the position at which it begins. */
+/** The content of an operation, without the position at which it begins and without `@checkpoints`. */
 interface Content {
   /** The digest of the document's text, in one layout. */
   digest: string
@@ -170,6 +174,7 @@ function contentOf(document: DocumentNode, operation: OperationDefinitionNode): 
   const isStart = (name: string) => name === given && uses === 1
   const rest = visit(document, {
     Argument: (node) => (node === start ? null : undefined),
+    Directive: (node) => (isCheckpoints(node) ? null : undefined),
     VariableDefinition: ({ variable }) => (isStart(variable.name.value) ? null : undefined),
   })
   const declared = operation.variableDefinitions?.map(({ variable }) => variable.name.value) ?? []

@@ -53,6 +53,8 @@ function eventText(json: string): string {
 function outletOf(response: ServerResponse): Outlet {
   return {
     send: (frame) => response.write(textOf(frame)),
+    // A client keeps the id of an event without data, and shows no event.
+    mark: (cursor) => void response.write(`id: ${cursor}\n\n`),
     onRoom(listener) {
       response.once('drain', listener)
       return () => response.off('drain', listener)

@@ -1,6 +1,7 @@
 import { MapperKind, mapSchema } from '@graphql-tools/utils'
 import { type GraphQLSchema, specifiedDirectives } from 'graphql'
 import { builder } from '../graphql/builder.ts'
+import { checkpointsDirective } from '../graphql/checkpoints.ts'
 import '../graphql/nodes.ts'
 import { accessDirectives } from '../graphql/scopes.ts'
 import './api-keys/authenticate-schema.ts'
@@ -31,7 +32,9 @@ import './webhooks/schema.ts'
 import './webhooks/events-schema.ts'
 
 /** The schema of all resources, which GraphQL, subscriptions and REST share. */
-export const schema = builder.toSchema({ directives: [...specifiedDirectives, ...accessDirectives] })
+export const schema = builder.toSchema({
+  directives: [...specifiedDirectives, ...accessDirectives, checkpointsDirective],
+})
 
 /** Returns the schema without the operations of the sandbox, which do not exist in production. */
 export function productionSchema(): GraphQLSchema {

@@ -180,6 +180,13 @@ export const limits = {
    * executes each kind once per event. Choice: a few applications, each with a few documents.
    */
   subscriptionKindsPerMerchantMax: 32,
+  /**
+   * Kinds of subscriptions to one object (a payment, a payout, a batch, a link) at once. They do not count
+   * among those of the merchant, because they are executed only for the few events of their object.
+   */
+  subscriptionKindsPerObjectMax: 32,
+  /** The pause between two checkpoints of a stream: see `graphql/checkpoints.ts`. */
+  checkpointMs: 10 * second,
   /** A client that reads nothing of a stream or a download for this time is disconnected. */
   streamStallMs: 30 * second,
   eventPageMax: 100,

@@ -29,11 +29,14 @@ interface Reading {
   room?: number
   name?: string
   stallMs?: number
+  checkpointMs?: number
+  sendsCheckpoints?: boolean
   wants?: (event: { n: number }) => boolean
 }
 
 function reader(after: string | null = null, reading: Reading = {}) {
   const { room = Infinity, name = 'a', stallMs = 5_000, wants = () => true } = reading
+  const { checkpointMs = 3_600_000, sendsCheckpoints = false } = reading
   const leaving = new AbortController()
   const stream: LiveStream<{ n: number }> & { why: DomainError | null } = {
     log: { ...logOf(ticks, after), wants },
@@ -74,7 +77,7 @@ function reader(after: string | null = null, reading: Reading = {}) {
     slots += 1
     return () => (slots -= 1)
   })
-  const done = deliver(channel, stream, write, outlet, stallMs)
+  const done = deliver(channel, stream, write, outlet, { stallMs, checkpointMs, sendsCheckpoints })
   return {
     stream,
     seen,

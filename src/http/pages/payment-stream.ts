@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Context } from '../../context.ts'
 import { asMerchant } from '../../database/merchant-pool.ts'
 import { awaitEvent } from '../../events/await-event.ts'
-import { isTransactionEvent } from '../../events/catalogue.ts'
+import { changesOf } from '../../events/filter.ts'
 import type { PayerPayment } from '../../resources/payment-links/find.ts'
 import { paymentState } from '../../resources/transactions/check.ts'
 
@@ -70,13 +70,7 @@ async function awaitChange(
     const now = await look()
     if (!now || paymentState[now.status] !== shown) return true
     const event = await asMerchant(merchantId, () =>
-      awaitEvent(
-        ctx.feed,
-        merchantId,
-        after,
-        (each) => isTransactionEvent(each) && BigInt(each.data.transaction_id) === id,
-        until,
-      ),
+      awaitEvent(ctx.feed, merchantId, after, changesOf('transaction', id), until),
     )
     if (event) after = event.position
   }

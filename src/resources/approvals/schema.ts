@@ -1,5 +1,10 @@
 import { mine } from '../../identity/callers/actor.ts'
-import { type ApprovalEventData, isApprovalEvent, type LogEvent } from '../../events/catalogue.ts'
+import {
+  type ApprovalEventData,
+  approvalTypes,
+  isApprovalEvent,
+  type LogEvent,
+} from '../../events/catalogue.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
 import { connectionType, lazyConnection, selectedOf } from '../../graphql/connection.ts'
@@ -318,7 +323,10 @@ builder.subscriptionField('approvalsChanged', (t) =>
     args: { after: t.arg.string({ description: afterWords }) },
     subscribe: (_root, { after }, ctx) => {
       const seen = subjectsSeenBy(ctx)
-      return followLog(ctx, after, (event) => isApprovalEvent(event) && seen.includes(subjectOf(event)))
+      return followLog(ctx, after, {
+        filter: { types: approvalTypes, data: {} },
+        also: (event) => isApprovalEvent(event) && seen.includes(subjectOf(event)),
+      })
     },
     resolve: (event) => event as ApprovalEvent,
   }),

@@ -1,7 +1,9 @@
 import { mine } from '../../identity/callers/actor.ts'
-import { type BatchEventData, isBatchEvent, type LogEvent } from '../../events/catalogue.ts'
+import type { BatchEventData, LogEvent } from '../../events/catalogue.ts'
+import { changesOf, typesAbout } from '../../events/filter.ts'
 import { builder } from '../../graphql/builder.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
+import { invalidInput } from '../../shared/input.ts'
 import { noSuchBatch } from './create.ts'
 import { paceOf } from './pace.ts'
 import { Batch, batchId, BatchStatus } from './schema.ts'
@@ -98,17 +100,21 @@ builder.subscriptionField('batchProgress', (t) =>
       'Changes of all batches, or of one, in order. Pass `after` to resume: no change is lost ' +
       'or repeated.',
     args: {
-      batchId: t.arg.id({
+      id: t.arg.id({
         description: 'The batch: its global id, or its id in REST. Default: all batches.',
       }),
+      batchId: t.arg.id({ description: 'The batch, as `id`.', deprecationReason: 'Use `id`.' }),
       after: t.arg.string({ description: afterWords }),
     },
-    subscribe: async (_root, args, ctx) => {
-      if (args.batchId == null) return followLog(ctx, args.after, isBatchEvent)
-      const id = batchId(args.batchId)
+    subscribe: async (_root, { id: given, batchId: old, after }, ctx) => {
+      if (given != null && old != null)
+        throw invalidInput([{ field: 'batchId', message: 'cannot be given together with `id`' }])
+      const named = given ?? old
+      if (named == null) return followLog(ctx, after, { filter: { types: typesAbout('batch'), data: {} } })
+      const id = batchId(named)
       const known = await ctx.database.prisma.batch.count({ where: { id, ...mine(ctx) } })
       if (known === 0) throw noSuchBatch()
-      return followLog(ctx, args.after, (event) => isBatchEvent(event) && event.data.batch_id === id)
+      return followLog(ctx, after, { filter: changesOf('batch', id), subject: `batch:${id}` })
     },
     resolve: (event) => event as Progress,
   }),

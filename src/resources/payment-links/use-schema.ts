@@ -1,7 +1,9 @@
 import { mine } from '../../identity/callers/actor.ts'
-import { isLinkEvent, type LinkEventData, type LogEvent } from '../../events/catalogue.ts'
+import type { LinkEventData, LogEvent } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
+import { readSmallId } from '../../shared/ids.ts'
+import { noSuchLink } from './update.ts'
 
 const PaymentLinkUse = builder.objectRef<LogEvent<LinkEventData>>('PaymentLinkUse').implement({
   description: 'A successful payment by a payment link.',
@@ -53,10 +55,25 @@ builder.subscriptionField('paymentLinkUsed', (t) =>
     type: PaymentLinkUse,
     scope: ['payment_links'],
     description:
-      'Successful payments by payment links, in order. Pass `after` to resume: no payment is ' +
+      'Successful payments by all payment links, or by one, in order. Pass `after` to resume: no payment is ' +
       'lost or repeated.',
-    args: { after: t.arg.string({ description: afterWords }) },
-    subscribe: (_root, { after }, ctx) => followLog(ctx, after, isLinkEvent),
+    args: {
+      id: t.arg.id({
+        description: 'The payment link: its global id, or its id in REST. Default: all payment links.',
+      }),
+      after: t.arg.string({ description: afterWords }),
+    },
+    subscribe: async (_root, { id: given, after }, ctx) => {
+      const types = new Set(['payment_link_used'] as const)
+      if (given == null) return followLog(ctx, after, { filter: { types, data: {} } })
+      const id = readSmallId('PaymentLink', given)
+      const known = await ctx.database.prisma.paymentLink.count({ where: { id, ...mine(ctx) } })
+      if (known === 0) throw noSuchLink()
+      return followLog(ctx, after, {
+        filter: { types, data: { payment_link_id: [String(id)] } },
+        subject: `payment_link:${id}`,
+      })
+    },
     resolve: (event) => event as LogEvent<LinkEventData>,
   }),
 )

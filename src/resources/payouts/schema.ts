@@ -1,12 +1,12 @@
 import { mine } from '../../identity/callers/actor.ts'
-import { isPayoutEvent, type LogEvent, type PayoutEventData } from '../../events/catalogue.ts'
+import type { LogEvent, PayoutEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { Currency, PayoutMethod, stateEnum } from '../../graphql/enums.ts'
 import { refusals, refusalType } from '../../graphql/errors.ts'
 import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf } from '../../operators/failure-reasons.ts'
-import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
+import { afterWords, followChanges, LogChange, statusWords } from '../../graphql/log-changes.ts'
 import { connectionType, offsetWords } from '../../graphql/connection.ts'
 import { orderArg, orderedList } from '../../graphql/ordered-list.ts'
 import { searchOf, searchWords } from '../../shared/filter.ts'
@@ -353,9 +353,18 @@ builder.subscriptionField('payoutChanged', (t) =>
   t.field({
     type: PayoutChange,
     scope: ['payout'],
-    description: 'Changes of all payouts, in order. Pass `after` to resume: no change is lost or repeated.',
-    args: { after: t.arg.string({ description: afterWords }) },
-    subscribe: (_root, { after }, ctx) => followLog(ctx, after, isPayoutEvent),
+    description:
+      'Changes of all payouts, or of one, in order. Pass `after` to resume: no change is lost or repeated.',
+    args: {
+      id: t.arg.id({ description: 'The payout: its global id, or its id in REST. Default: all payouts.' }),
+      reference: t.arg.string({
+        description:
+          'The reference of the payout, instead of `id`. It may be one that you use only afterwards.',
+      }),
+      status: t.arg({ type: [PayoutStatus], description: statusWords }),
+      after: t.arg.string({ description: afterWords }),
+    },
+    subscribe: (_root, args, ctx) => followChanges(ctx, 'Payout', args),
     resolve: (event) => event as LogEvent<PayoutEventData>,
   }),
 )

@@ -5,7 +5,7 @@ import type { Context } from '../../context.ts'
 import { afterOthers } from '../../shared/single-flight.ts'
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import { awaitEvent } from '../../events/await-event.ts'
-import { isTransactionEvent, type LogEvent } from '../../events/catalogue.ts'
+import { changesOf } from '../../events/filter.ts'
 import { insufficientBalance } from '../../ledger/balance.ts'
 import type { Operator } from '../../operators/registry.ts'
 import { newRequest, type OpenRequest } from '../../requests/open-request.ts'
@@ -161,16 +161,14 @@ async function outcomeOf(ctx: Context, known: Initiation, until: AbortSignal): P
   if (known.status !== 'processing') return known
   const { transactionId, reference } = known
   const { merchantId } = actorOf(ctx)
+  const changes = changesOf('transaction', transactionId)
   // `deposit_processing` is no outcome, and may come after the position in the log was read.
-  const isOutcome = (event: LogEvent) =>
-    isTransactionEvent(event) &&
-    event.type !== 'deposit_processing' &&
-    BigInt(event.data.transaction_id) === transactionId
+  const types = new Set([...changes.types].filter((type) => type !== 'deposit_processing'))
   try {
     const { after } = await ctx.feed.start(merchantId, null)
     const current = await findExisting(ctx, { reference, merchantId })
     if (current?.status !== 'processing') return current ?? known
-    const event = await awaitEvent(ctx.feed, merchantId, after, isOutcome, until)
+    const event = await awaitEvent(ctx.feed, merchantId, after, { ...changes, types }, until)
     return (event && (await findExisting(ctx, { reference, merchantId }))) ?? known
   } catch (error) {
     ctx.log.error({ err: error, transactionId }, 'waiting for the outcome of a deposit failed')

@@ -1,11 +1,11 @@
 import { mine } from '../../identity/callers/actor.ts'
-import { isTransactionEvent, type LogEvent, type TransactionEventData } from '../../events/catalogue.ts'
+import type { LogEvent, TransactionEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { Currency, PaymentMethod, wordEnum } from '../../graphql/enums.ts'
 import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf, failureReasons } from '../../operators/failure-reasons.ts'
-import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
+import { afterWords, followChanges, LogChange, statusWords } from '../../graphql/log-changes.ts'
 import { connectionType, offsetWords } from '../../graphql/connection.ts'
 import { orderArg, orderedList } from '../../graphql/ordered-list.ts'
 import { searchOf, searchWords } from '../../shared/filter.ts'
@@ -334,9 +334,20 @@ builder.subscriptionField('transactionChanged', (t) =>
     type: TransactionChange,
     scope: ['balance'],
     description:
-      'Changes of all transactions, in order. Pass `after` to resume: no change is lost or repeated.',
-    args: { after: t.arg.string({ description: afterWords }) },
-    subscribe: (_root, { after }, ctx) => followLog(ctx, after, isTransactionEvent),
+      'Changes of all transactions, or of one, in order. Pass `after` to resume: no change is lost or ' +
+      'repeated.',
+    args: {
+      id: t.arg.id({
+        description: 'The transaction: its global id, or its id in REST. Default: all transactions.',
+      }),
+      reference: t.arg.string({
+        description:
+          'The reference of the transaction, instead of `id`. It may be one that you use only afterwards.',
+      }),
+      status: t.arg({ type: [TransactionStatus], description: statusWords }),
+      after: t.arg.string({ description: afterWords }),
+    },
+    subscribe: (_root, args, ctx) => followChanges(ctx, 'Transaction', args),
     resolve: (event) => event as LogEvent<TransactionEventData>,
   }),
 )

@@ -4,6 +4,7 @@ import { builder } from '../../graphql/builder.ts'
 import { connectionType, lazyConnection } from '../../graphql/connection.ts'
 import { EventType } from '../../graphql/enums.ts'
 import { followLog } from '../../graphql/log-changes.ts'
+import { invalidInput } from '../../shared/input.ts'
 import { connect, readPage } from '../../shared/page.ts'
 import { eventIdText, webhookData } from './payload.ts'
 
@@ -93,9 +94,18 @@ builder.subscriptionField('events', (t) =>
   t.field({
     type: Event,
     scope: ['webhooks'],
-    description: 'All events of the log, in order. Pass `after` to resume: no event is lost or repeated.',
-    args: { after: t.arg.string({ description: `${afterWords} Default: only new events.` }) },
-    subscribe: (_root, { after }, ctx) => followLog(ctx, after),
+    description:
+      'The events of the log, in order, or those of some types. Pass `after` to resume: no event is lost or ' +
+      'repeated.',
+    args: {
+      types: t.arg({ type: [EventType], description: 'Only events of these types. Default: all types.' }),
+      after: t.arg.string({ description: `${afterWords} Default: only new events.` }),
+    },
+    subscribe: (_root, { types, after }, ctx) => {
+      if (types?.length === 0)
+        throw invalidInput([{ field: 'types', message: 'must name at least one type' }])
+      return followLog(ctx, after, types ? { filter: { types: new Set(types), data: {} } } : {})
+    },
     resolve: ({ data, occurredAt, ...event }, _args, ctx) => ({
       ...event,
       ...mine(ctx),

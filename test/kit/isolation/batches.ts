@@ -25,7 +25,7 @@ const whom = `{ totalCount nodes ${person} pageInfo { startCursor endCursor } }`
 const recipients = (args: string) =>
   `query ($c: String) { batches(first: 50) { nodes { recipients(${args}) ${whom} } } }`
 const followed = (variables: object): IsolationRequest => ({
-  document: `subscription ($batchId: ID, $after: String) { batchProgress(batchId: $batchId, after: $after) {
+  document: `subscription ($id: ID, $old: ID, $after: String) { batchProgress(id: $id, batchId: $old, after: $after) {
     sequence totalAmount batch { title } } }`,
   variables,
   isStream: true,
@@ -113,8 +113,9 @@ export const batchRows: Readonly<Record<string, OwnedRow>> = {
     attack: graphql(decided('rejectBatch(id: $id, reason: "no")'), ({ batchId }) => ({ id: batchId })),
   },
   'Mutation.rejectBatch(reason)': { harmless: text },
+  'Subscription.batchProgress(id)': { attack: ({ batchId }) => followed({ id: batchId, after: '0' }) },
   'Subscription.batchProgress(batchId)': {
-    attack: ({ batchId }) => followed({ batchId, after: '0' }),
+    attack: ({ batchId }) => followed({ old: batchId, after: '0' }),
   },
   'Subscription.batchProgress(after)': { attack: ({ sequence }) => followed({ after: sequence }) },
 

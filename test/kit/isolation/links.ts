@@ -12,7 +12,7 @@ const paged = (how: string) => graphql(`query ($c: String) { paymentLinks(${how}
 const cursorOf = ({ linkCursor }: KnownRows) => ({ c: linkCursor })
 const paid = (how: string) => `query ($id: ID!, $c: String) { paymentLink(id: $id) {
   payments(${how}: $c) { totalCount nodes { databaseId } } } }`
-const used = `subscription ($after: String) { paymentLinkUsed(after: $after) {
+const used = `subscription ($after: String, $id: ID) { paymentLinkUsed(after: $after, id: $id) {
   sequence reference amount paymentLink { title } transaction { customerPhone } } }`
 const put = (id: string): IsolationRequest => ({
   method: 'PUT',
@@ -42,6 +42,9 @@ export const linkRows: Readonly<Record<string, OwnedRow>> = {
   },
   'Subscription.paymentLinkUsed(after)': {
     attack: ({ sequence }) => ({ document: used, variables: { after: sequence }, isStream: true }),
+  },
+  'Subscription.paymentLinkUsed(id)': {
+    attack: ({ linkId }) => ({ document: used, variables: { id: linkId, after: '0' }, isStream: true }),
   },
   'Mutation.createPaymentLink(input.title)': { harmless: text },
   'Mutation.createPaymentLink(input.description)': { harmless: text },

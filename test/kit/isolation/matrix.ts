@@ -101,8 +101,9 @@ const auth = (key: string, secret: string): IsolationRequest => ({
   headers: { 'X-API-Key': key, 'X-API-Secret': secret },
 })
 const followed = (variables: object, headers: Record<string, string> = {}): IsolationRequest => ({
-  document: `subscription ($after: String) { transactionChanged(after: $after) {
-    sequence reference amount transaction { customerPhone } } }`,
+  document: `subscription ($after: String, $id: ID, $reference: String) {
+    transactionChanged(after: $after, id: $id, reference: $reference) {
+      sequence reference amount transaction { customerPhone } } }`,
   variables,
   headers,
   isStream: true,
@@ -204,6 +205,10 @@ export const matrix: Readonly<Record<string, OwnedRow>> = {
   'Mutation.collectPayment(input.returnUrl)': { harmless: harmlessText },
   'Mutation.collectPayment(input.cancelUrl)': { harmless: harmlessText },
   'Subscription.transactionChanged(after)': { attack: ({ sequence }) => followed({ after: sequence }) },
+  'Subscription.transactionChanged(id)': { attack: ({ id }) => followed({ id, after: '0' }) },
+  'Subscription.transactionChanged(reference)': {
+    attack: ({ reference }) => followed({ reference, after: '0' }),
+  },
 
   'POST /auth input.apiKey': { attack: ({ apiKey }, own) => auth(apiKey, own.apiSecret) },
   'POST /auth input.apiSecret': { attack: ({ apiSecret }, own) => auth(own.apiKey, apiSecret) },

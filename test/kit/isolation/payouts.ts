@@ -28,10 +28,11 @@ const cancelled = (id: string): IsolationRequest => ({
     ... on Refusal { code message } } }`,
   variables: { id },
 })
-const followed = (after: string): IsolationRequest => ({
-  document: `subscription ($after: String) { payoutChanged(after: $after) {
-    sequence reference amount payout { destinationPhone } } }`,
-  variables: { after },
+const followed = (variables: object): IsolationRequest => ({
+  document: `subscription ($after: String, $id: ID, $reference: String) {
+    payoutChanged(after: $after, id: $id, reference: $reference) {
+      sequence reference amount payout { destinationPhone } } }`,
+  variables,
   isStream: true,
 })
 
@@ -103,7 +104,11 @@ export const payoutRows: Readonly<Record<string, OwnedRow>> = {
   },
   'Mutation.createPayout(input.destinationAccount)': { harmless: unsupported },
   'Mutation.cancelPayout(id)': { attack: ({ payoutId }) => cancelled(payoutId) },
-  'Subscription.payoutChanged(after)': { attack: ({ sequence }) => followed(sequence) },
+  'Subscription.payoutChanged(after)': { attack: ({ sequence }) => followed({ after: sequence }) },
+  'Subscription.payoutChanged(id)': { attack: ({ payoutId }) => followed({ id: payoutId, after: '0' }) },
+  'Subscription.payoutChanged(reference)': {
+    attack: ({ payoutReference }) => followed({ reference: payoutReference, after: '0' }),
+  },
 
   'Mutation.approvePayout(id)': {
     byPerson: true,
