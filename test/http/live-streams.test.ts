@@ -111,6 +111,7 @@ describe('equal subscriptions are executed together', () => {
     ['another variable', () => overSocket(shop(), follow, { b: false }), 2],
     ['another writing', () => overSocket(shop(), `# The same.\n${follow.replaceAll(' ', '\n')}`), 1],
     ['a start in the document', () => overSocket(shop(), startsAt('0')), 1],
+    ['checkpoints', () => overSocket(shop(), follow.replace(') {', ') @checkpoints {')), 1],
     ['a variable that is not declared', () => overSocket(shop(), follow, { unknown: 1 }), 1],
   ]
   test.each(differing)('a subscription that differs by %s: %#', async (_what, openOther, logs) => {
@@ -157,6 +158,27 @@ test('a merchant may have 32 different subscriptions: no event is executed more 
   const next = await overEvents(fixture.issue(), differing(count))
   await eventually(() => ticks.open === max + 1)
   expect(next.refusal).toBeNull()
+  ticks.head = 0
+})
+
+test('subscriptions to one object count for this object alone, 32 different ones each', async () => {
+  ticks.advance(0)
+  const max = limits.subscriptionKindsPerObjectMax
+  const readers: Reader[] = []
+  const narrowed = (n: number, of: string) =>
+    follow.replace('(after: $after) { n ', `(after: $after, of: "${of}") { a${n}: n n `)
+  for (let token = '', n = 0; n < max * 3; n += 1) {
+    if (n % limits.subscriptionsPerTokenMax === 0) token = fixture.issue()
+    readers.push(await overSocket(token, narrowed(n, n < max ? 'payment:1' : `payment:${n}`)))
+  }
+  const refused = await overSocket(fixture.issue(), narrowed(max * 3, 'payment:1'))
+  await eventually(() => refused.refusal !== null)
+  expect(refused.refusal).toContain('at most 32 different subscriptions to one object at a time')
+  readers.push(await overSocket(fixture.issue({ merchantId: 2 }), narrowed(0, 'payment:1')))
+  readers.push(await overSocket(fixture.issue(), follow))
+  await eventually(() => ticks.open === readers.length)
+  ticks.advance(1)
+  await eventually(() => readers.every(({ seen, refusal }) => seen.length === 1 && refusal === null))
   ticks.head = 0
 })
 

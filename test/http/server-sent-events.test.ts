@@ -65,7 +65,7 @@ test('each event names its cursor, with any selection of fields', async () => {
   expect(stream.headers['content-type']).toBe('text/event-stream; charset=utf-8')
   const text = await readUntil(stream, (sofar) => sofar.includes('id: 2') && sofar.endsWith('\n\n'))
   expect(text).toBe(
-    'retry: 1000\n\n' +
+    'retry: 1000\n\nid: 0\n\n' +
       'id: 1\nevent: next\ndata: {"data":{"ticks":{"__typename":"Tick"}}}\n\n' +
       'id: 2\nevent: next\ndata: {"data":{"ticks":{"__typename":"Tick"}}}\n\n',
   )
@@ -169,7 +169,7 @@ test('a reader that stalls stops the source, loses no event and goes on', async 
   }
   expect(pulled - before).toBeLessThan(300)
   const text = await readUntil(stream, (sofar) => sofar.length > 400 * ticks.paddingBytes)
-  const seen = [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id))
+  const seen = [...text.matchAll(/^id: (\d+)\nevent/gm)].map(([, id]) => Number(id))
   expect(seen).toEqual(seen.map((_, index) => index + 1))
   expect(seen.length).toBeGreaterThanOrEqual(400)
 })
@@ -178,5 +178,5 @@ test('the end of the service cuts the stream without completing it, so that clie
   const stream = await open('subscription { ticks { n } }')
   await eventually(() => ticks.open === 1)
   isDraining = true
-  expect(await readUntil(stream, () => false)).toBe('retry: 1000\n\n')
+  expect(await readUntil(stream, () => false)).toBe(`retry: 1000\n\nid: ${ticks.head}\n\n`)
 })

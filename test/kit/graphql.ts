@@ -17,6 +17,7 @@ import { createLog } from '../../src/telemetry/log.ts'
 // A small schema with every kind of rule, and the few services that a transport needs: no database.
 
 const sdl = /* GraphQL */ `
+  directive @checkpoints on SUBSCRIPTION
   type Query {
     hello(name: String): String!
     me: Merchant!
@@ -33,7 +34,7 @@ const sdl = /* GraphQL */ `
   type PageInfo { hasNextPage: Boolean! }
   type Batch { id: ID!, recipients(first: Int, last: Int): BatchConnection! }
   type Mutation { pay(amount: Int!): String, greet: String }
-  type Subscription { ticks(after: String): Tick!, broken: Tick! }
+  type Subscription { ticks(after: String, every: Int, of: ID): Tick!, broken: Tick! }
   type Tick { n: Int!, padding: String! }
 `
 
@@ -240,12 +241,23 @@ function makeSchema(ticks: Ticks, paid: number[]): GraphQLSchema {
   }
   const { ticks: field, broken } = (schema.getSubscriptionType() as GraphQLObjectType).getFields()
   if (!field || !broken) throw new Error('the schema lacks its subscriptions')
-  field.subscribe = (_root, { after }: { after?: string | null }, ctx: Context) =>
-    liveStream(ctx, logOf(ticks, after ?? ctx.lastEventId))
+  field.subscribe = (_root, { after, every, of }: TicksArgs, ctx: Context) =>
+    liveStream(ctx, {
+      ...logOf(ticks, after ?? ctx.lastEventId),
+      ...(every && { wants: ({ n }) => n % every === 0 }),
+      ...(of && { subject: of }),
+    })
   field.resolve = (tick) => tick
   broken.subscribe = (_root, _args, ctx: Context) =>
     liveStream(ctx, { after: 0n, head: 0n, read: breaks, positionOf: () => 0n })
   return schema
+}
+
+/** `every`: only each so manieth tick is wanted; `of`: the object that the stream follows. */
+interface TicksArgs {
+  after?: string | null
+  every?: number | null
+  of?: string | null
 }
 
 export function logOf(ticks: Ticks, after: string | null): EventLog<{ n: number }> {

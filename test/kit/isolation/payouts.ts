@@ -181,5 +181,5 @@ export const payoutRows: Readonly<Record<string, OwnedRow>> = {
   },
   'nothing: what waits for approval': { attack: graphql(`{ approvalsWaiting ${waiting} }`, () => ({})) },
   'nothing: the whole log of approvals': { attack: () => changes('0') },
-  'nothing: the whole log of payouts': { attack: () => followed('0') },
+  'nothing: the whole log of payouts': { attack: () => followed({ after: '0' }) },
 }
