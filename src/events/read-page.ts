@@ -61,7 +61,7 @@ const wantedText = `
     SELECT max(position) AS last FROM (
       SELECT position FROM event WHERE merchant_id = $1 AND position > $2 ORDER BY position LIMIT $6) AS passed
   )
-  SELECT ${columns} FROM event CROSS JOIN span
-  WHERE merchant_id = $1 AND position > $2 AND position <= span.last
-    AND (position = span.last OR ${isWantedText})
+  SELECT ${columns} FROM event
+  WHERE merchant_id = $1 AND position > $2 AND position <= (SELECT last FROM span)
+    AND (position = (SELECT last FROM span) OR ${isWantedText})
   ORDER BY position LIMIT $3`

@@ -230,6 +230,8 @@ function limitsPage(): string {
     ['Fields and fragments of a GraphQL document', grouped(limits.graphqlSelectionsMax)],
     ['Subscriptions of one token', String(limits.subscriptionsPerTokenMax)],
     ['Subscriptions of a merchant', grouped(limits.subscriptionsPerMerchantMax)],
+    ['Different subscriptions of a merchant to many objects', String(limits.subscriptionKindsPerMerchantMax)],
+    ['Different subscriptions of a merchant to one object', String(limits.subscriptionKindsPerObjectMax)],
     ['WebSocket connections of one token', String(limits.webSocketsPerTokenMax)],
     ['WebSocket connections of one address', String(limits.webSocketsPerAddressMax)],
   ]

@@ -3,13 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { EventType, LogEvent } from '../../src/events/catalogue.ts'
 import { type EventFilter, changesOf, isWanted, typesAbout } from '../../src/events/filter.ts'
 import { openFeed } from '../../src/events/feed.ts'
-import { eventSpanMax } from '../../src/events/read-page.ts'
+import { eventSpanMax, readWanted } from '../../src/events/read-page.ts'
 import { eventRingMax } from '../../src/events/stream.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { onOwnBehalf } from '../kit/event-log.ts'
 import { makeMerchant } from '../kit/merchants.ts'
 import { stopPolls } from '../kit/stop-polls.ts'
+import { between, readTableReads } from '../kit/table-reads.ts'
 
 // A narrowed reader of the log gets the wanted events alone, and the service reads few others for it.
 
@@ -123,6 +124,20 @@ describe.each(filters)('a reader of %s', (_what, filter, isExpected) => {
       expect(handed).toBeLessThanOrEqual(expected.length + pages + 1)
     },
   )
+})
+
+test.each<[string, EventFilter, number]>([
+  // A span is read twice: its positions, then its events.
+  ['a rare type', { ...all, types: new Set(['security_alert']) }, eventSpanMax * 2],
+  ['one payment', changesOf('transaction', 12), 12],
+])('a statement for %s reads only the part of the table that it passes over', async (_what, filter, most) => {
+  await db.owner.query('ANALYZE event')
+  const { pool } = db.database
+  const before = await readTableReads(db.owner, pool)
+  await readWanted(pool, merchantId, 0n, filter)
+  const after = await readTableReads(db.owner, pool)
+  const ofEvents = [...between(before.read, after.read)].filter(([name]) => name === 'event')
+  expect(ofEvents[0]?.[1]).toBeLessThanOrEqual(most + 2)
 })
 
 test('memory gives a narrowed reader the same events, and the last of each page', async () => {

@@ -31,12 +31,14 @@ interface Reading {
   stallMs?: number
   checkpointMs?: number
   sendsCheckpoints?: boolean
+  /** The time that an event takes to be written. */
+  writing?: (n: number) => Promise<unknown>
   wants?: (event: { n: number }) => boolean
 }
 
 function reader(after: string | null = null, reading: Reading = {}) {
   const { room = Infinity, name = 'a', stallMs = 5_000, wants = () => true } = reading
-  const { checkpointMs = 3_600_000, sendsCheckpoints = false } = reading
+  const { checkpointMs = 3_600_000, sendsCheckpoints = false, writing = () => Promise.resolve() } = reading
   const leaving = new AbortController()
   const stream: LiveStream<{ n: number }> & { why: DomainError | null } = {
     log: { ...logOf(ticks, after), wants },
@@ -70,7 +72,7 @@ function reader(after: string | null = null, reading: Reading = {}) {
   }
   const write: FrameWrite<{ n: number }> = async ({ n }): Promise<Frame> => {
     written.push(n)
-    await Promise.resolve()
+    await writing(n)
     return { json: Buffer.from(`${n}`), cursor: `${n}` }
   }
   const channel = joinChannel(channels, name, stream, write, () => {
@@ -221,3 +223,26 @@ test('a log that fails ends its readers, and the next reader opens it again', as
   await eventually(() => next.seen.length === 1)
   next.stream.end(null)
 })
+
+test.each(['0', null])(
+  'a checkpoint waits for the event that is being written (after: %s)',
+  async (after) => {
+    const gate = Promise.withResolvers<void>()
+    const reading = {
+      sendsCheckpoints: true,
+      checkpointMs: 1,
+      writing: (n: number) => (n === 3 ? gate.promise : Promise.resolve()),
+    }
+    if (after) ticks.advance(10)
+    const { seen, stream } = reader(after, { ...reading, wants: ({ n }) => n !== 10 })
+    if (!after) ticks.advance(10)
+    await eventually(() => written.includes(3))
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(seen).toEqual(['0', '1', '2'])
+    gate.resolve()
+    await eventually(() => seen.length === 11)
+    // The last one is the checkpoint beyond the event that is not wanted.
+    expect(seen).toEqual(['0', ...upTo(10)])
+    stream.end(null)
+  },
+)
