@@ -43,7 +43,7 @@ beforeAll(async () => {
   const paid = { amount: 1_000, beneficiary_id: 1, reference: 'kept-1', scheduled_at: tomorrow }
   await app.rest('POST', '/payouts', { token, body: paid })
   for (let n = 1; n <= 3; n += 1) {
-    await app.rest('POST', '/webhooks', { token, body: { url: webhookUrl, events: ['payment_received'] } })
+    await app.rest('POST', '/webhooks', { token, body: { url: webhookUrl, events: ['deposit_reversed'] } })
     await app.rest('POST', '/team/invite', { token, body: { name: 'Awa', email: `awa-${n}@example.com` } })
   }
 })
@@ -191,7 +191,7 @@ const inputs: Record<string, readonly (() => object)[]> = {
     () => ({ id: 999_999, input: {} }),
   ],
   RegisterWebhook: [
-    () => ({ input: { url: `${webhookUrl}/made-${(made += 1)}`, events: ['payment_received'] } }),
+    () => ({ input: { url: `${webhookUrl}/made-${(made += 1)}`, events: ['deposit_reversed'] } }),
     () => ({ input: { url: 'ftp://nobody', events: ['payment_received'] } }),
     () => ({ input: { url: webhookUrl, events: [] } }),
     () => ({ input: { url: webhookUrl, events: ['nothing'] } }),
