@@ -37,12 +37,14 @@ const rows: Row[] = []
 /** Event number n: mostly payments, some payouts and batches, few that failed or came by a link. */
 function rowOf(n: number): Omit<Row, 'position'> {
   const common = { reference: `r-${n % 500}`, status: n % 7_000 === 0 ? 'failed' : 'success' }
-  if (n % 50 === 0) return { type: 'payout_completed', data: { payout_id: n % 400, ...common } }
-  if (n % 50 === 1) return { type: 'batch_progress', data: { batch_id: n % 3, status: 'processing' } }
   if (n % 9_001 === 2)
     return { type: 'payment_link_used', data: { payment_link_id: 3, transaction_id: 12, reference: 'r-12' } }
+  if (n % 50 === 0) return { type: 'payout_completed', data: { payout_id: n % 400, ...common } }
+  // Without a reference and a status.
+  if (n % 50 === 2) return { type: 'payment_pending', data: { transaction_id: n % 3_000 } }
+  if (n % 50 === 1) return { type: 'batch_progress', data: { batch_id: n % 3, status: 'processing' } }
   const type = common.status === 'failed' ? 'payment_failed' : 'payment_received'
-  return { type, data: { transaction_id: n === 24_000 ? 12 : n % 3_000, ...common } }
+  return { type, data: { transaction_id: n % 3_000, ...common } }
 }
 
 async function writeLog(of: number, until: number): Promise<void> {
@@ -66,7 +68,7 @@ const filters: [string, EventFilter, (row: Row) => boolean][] = [
   [
     'one payment',
     changesOf('transaction', 12),
-    ({ type, data }) => /payment_(received|failed)/.test(type) && data['transaction_id'] === 12,
+    ({ type, data }) => /payment_(received|failed|pending)/.test(type) && data['transaction_id'] === 12,
   ],
   ['one batch', changesOf('batch', 2), ({ data }) => data['batch_id'] === 2],
   [
@@ -124,6 +126,19 @@ describe.each(filters)('a reader of %s', (_what, filter, isExpected) => {
       expect(handed).toBeLessThanOrEqual(expected.length + pages + 1)
     },
   )
+})
+
+test.each([
+  ['an unknown type', { ...all, types: new Set<EventType>(['security_alert']) }],
+  ['an unknown payment', changesOf('transaction', 999_999)],
+])('the pages of %s end at the newest event of the log', async (_what, filter) => {
+  const positions: bigint[] = []
+  for (;;) {
+    const page = await readWanted(db.database.pool, merchantId, positions.at(-1) ?? 0n, filter)
+    if (page.length === 0) break
+    positions.push(...page.map(({ position }) => position))
+  }
+  expect(positions.at(-1)).toBe(BigInt(count))
 })
 
 test.each<[string, EventFilter, number]>([
