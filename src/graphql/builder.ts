@@ -9,6 +9,7 @@ import type { Context } from '../context.ts'
 import * as scalars from './scalars.ts'
 import './idempotency.ts'
 import { limits } from '../shared/limits.ts'
+import { listDefaults } from '../shared/page.ts'
 import { resultName } from './results.ts'
 import './scopes.ts'
 
@@ -47,7 +48,7 @@ const relayDescriptions = {
   },
   beforeArgOptions: { description: 'Only the entries before this cursor.' },
   firstArgOptions: {
-    defaultValue: limits.pageSizeDefault,
+    defaultValue: listDefaults.first,
     description:
       `Page size from the start of the list, 1 to ${limits.pageSizeMax}. Its default does not count ` +
       'beside `last`.',

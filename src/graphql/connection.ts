@@ -5,10 +5,12 @@ import type { Context } from '../context.ts'
 import type { Scope } from '../identity/callers/scopes.ts'
 import { smallIdMax } from '../shared/ids.ts'
 import { invariant } from '../shared/invariant.ts'
+import { limits } from '../shared/limits.ts'
 import {
   type PageConnection,
   connect,
   edgeOf,
+  listDefaults,
   type PageBounds,
   type PageArgs,
   readPage,
@@ -51,8 +53,17 @@ export function lazyConnection<Node>(
   }
 }
 
-/** The description of a list's argument `offset`. */
-export const offsetWords = 'Number of rows to skip. Cursors are faster on long lists. Default: 0.'
+/** The argument `first` of a list that reads forwards only. */
+export const firstArg = {
+  defaultValue: listDefaults.first,
+  description: `Page size, 1 to ${limits.pageSizeMax}.`,
+} as const
+
+/** The argument `offset` of a list. */
+export const offsetArg = {
+  defaultValue: listDefaults.offset,
+  description: 'Number of rows to skip. Cursors are faster on long lists.',
+} as const
 
 /**
  * Makes the types of a list in which a client pages by cursors: `<name>Connection` and `<name>Edge`.

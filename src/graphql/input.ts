@@ -16,7 +16,7 @@ const objects = new Map<AnyType, unknown>()
 
 /**
  * Makes the GraphQL type of an input: one field for each field of the object, required where the object
- * requires it.
+ * requires it, with the default that the object states (`withDefault`).
  * @param words.fields the description of each field for clients
  * @param words.without the fields that only REST has
  */
@@ -41,6 +41,7 @@ export function inputOf<Input extends z.ZodType<unknown, object>>(
             type: typeOf(type, `${name}.${field}`) as never,
             required: !z.safeParse(type, undefined).success as never,
             description: fields[field],
+            defaultValue: z.globalRegistry.get(type)?.['default'],
           } as never),
         ]),
     )

@@ -75,8 +75,12 @@ async function inputAsRead({
 
 async function asRead(
   { args, extensions }: GraphQLField<unknown, unknown>,
-  given: Readonly<Record<string, unknown>>,
+  sent: Readonly<Record<string, unknown>>,
 ): Promise<unknown> {
+  // Null means the default of an argument, as where it is left out.
+  const given: Record<string, unknown> = { ...sent }
+  for (const { name, defaultValue } of args)
+    if (given[name] === null && defaultValue !== undefined) given[name] = defaultValue
   const ofField = extensions['readsAs'] as ReadsAs | undefined
   // An argument that the reader leaves out counts as it was given.
   if (ofField) return Object.assign({}, given, await readOr(given, ofField))

@@ -2,7 +2,7 @@ import type { GraphQLResolveInfo } from 'graphql'
 import type { Context } from '../context.ts'
 import { findIds, type ListedTable, type Position, type Search, totalOf } from '../database/find-rows.ts'
 import { invalidInput } from '../shared/input.ts'
-import { connect, idOf, type ListOrder, readPageOf } from '../shared/page.ts'
+import { connect, idOf, listDefaults, type ListOrder, readPageOf } from '../shared/page.ts'
 import { type LazyConnection, lazyConnection, type Newest, newestFirst, selectedOf } from './connection.ts'
 import { wordEnum } from './enums.ts'
 
@@ -22,8 +22,8 @@ const ListOrderEnum = wordEnum<ListOrder>(
 /** The argument for the order of a list. */
 export const orderArg = {
   type: ListOrderEnum,
-  description:
-    'The order of the list. Default: `CREATED_AT_DESC`. A search takes only the orders of creation.',
+  defaultValue: listDefaults.orderBy,
+  description: 'The order of the list. A search takes only the orders of creation.',
 } as const
 
 interface Ordered<Row> extends Newest<Row> {
@@ -58,10 +58,10 @@ export function orderedList<Row extends { id: bigint | number }>(
     count = async () => Number(await totalOf(merchantPool, filtered, 'rows')),
     amount = () => totalOf(merchantPool, filtered, 'amounts'),
   } = list
-  const order = list.orderBy ?? 'created_at_desc'
+  const order = list.orderBy ?? listDefaults.orderBy
   const columns = list.find ? ['amount'] : selective
   const isPlain = !search && !columns.some((column) => column in where)
-  if (isPlain && order === 'created_at_desc') return newestFirst(ctx, info, { ...list, count, amount })
+  if (isPlain && order === listDefaults.orderBy) return newestFirst(ctx, info, { ...list, count, amount })
   const isByAmount = order.startsWith('amount')
   if (search && isByAmount)
     throw invalidInput([{ field: 'orderBy', message: 'must be an order of creation for a search' }])

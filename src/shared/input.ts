@@ -203,6 +203,20 @@ export const currencyField = z
   .literal(currency, { error: `must be ${currency}` })
   .meta({ graphql: [currency] })
 
+/**
+ * Makes the schema of a field that has a default: a field that is left out, and null, mean the default.
+ * GraphQL shows it as the default of the field.
+ */
+export function withDefault<T extends z.ZodType, const Value extends z.output<T>>(type: T, value: Value) {
+  return type
+    .nullish()
+    .transform((given) => given ?? value)
+    .meta({ default: value })
+}
+
+/** The schema of the currency of a new payment or link. */
+export const xofByDefault = withDefault(currencyField, currency)
+
 export const email = exactText({ max: emailLengthMax }).pipe(z.email('must be an e-mail address'))
 
 /** The schema of a page of a list: the number of rows, and the number of rows to skip before them. */

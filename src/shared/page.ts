@@ -17,6 +17,13 @@ export interface PageArgs {
 export const listOrders = ['created_at_desc', 'created_at_asc', 'amount_desc', 'amount_asc'] as const
 export type ListOrder = (typeof listOrders)[number]
 
+/** The arguments of a list where a client leaves them out or gives null. */
+export const listDefaults = {
+  first: limits.pageSizeDefault,
+  offset: 0,
+  orderBy: 'created_at_desc',
+} as const satisfies PageArgs & { orderBy: ListOrder }
+
 /** The rows of a list that a page needs. */
 export interface PageBounds<Cursor = bigint> {
   /** Only rows after this position are read. */
@@ -74,9 +81,9 @@ export function readPageOf<Cursor>(
   }
   const positions = { after: read('after', after), before: read('before', before) }
   if (problems.length > 0) throw invalidInput(problems)
-  const size = last ?? first ?? limits.pageSizeDefault
+  const size = last ?? first ?? listDefaults.first
   const isBackward = last != null
-  return { ...positions, isBackward, skip: offset ?? 0, size, take: size + 1 }
+  return { ...positions, isBackward, skip: offset ?? listDefaults.offset, size, take: size + 1 }
 }
 
 function problemsOf({ first, last, offset }: PageArgs) {
@@ -85,7 +92,7 @@ function problemsOf({ first, last, offset }: PageArgs) {
     value != null && (value < 1 || value > limits.pageSizeMax)
   return [
     ...(outside(first) ? [{ field: 'first', message: size }] : []),
-    ...(first != null && first !== limits.pageSizeDefault && last != null
+    ...(first != null && first !== listDefaults.first && last != null
       ? [{ field: 'last', message: 'cannot be combined with first' }]
       : []),
     ...(outside(last) ? [{ field: 'last', message: size }] : []),

@@ -162,3 +162,25 @@ test.each(plainArguments)(
       expect(await read(document, { ...usual, [arg.name]: other })).not.toBe(await read(document, usual))
   },
 )
+
+test.each([
+  ['createBatch', 'input: { title: "Primes" }', 'dryRun', 'false'],
+  ['processBatch', 'id: 1', 'dryRun', 'false'],
+  ['rotateWebhookSecret', 'id: 1', 'oldEndsNow', 'false'],
+  [
+    'createBeneficiary',
+    'input: { name: "A", account: "70000001", paymentMethod: OperatorA, ',
+    'category',
+    'CUSTOMER',
+  ],
+  ['inviteMember', 'input: { name: "A", email: "a@shop.example", ', 'role', 'VIEWER'],
+])(
+  '%s with %s is one request without %s, with null and with its default',
+  async (mutation, own, name, value) => {
+    const end = own.includes('input') && !own.endsWith('}') ? ' }' : ''
+    const asked = ['', `${name}: null`, `${name}: ${value}`].map((given) =>
+      read(`mutation { ${mutation}(${own} ${given}${end}) { __typename } }`, {}),
+    )
+    expect(new Set(await Promise.all(asked)).size).toBe(1)
+  },
+)

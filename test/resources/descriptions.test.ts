@@ -72,6 +72,31 @@ test('schema.graphql describes everything in sentences', () => {
   expect(problemsOf(schema)).toEqual([])
 })
 
+/** The defaults that are no constants, by the words with which a description states them. */
+const changingDefaults =
+  /^(?:now|never|no limit|only new|all (?:batches|of them|that is left)|the service makes one|the caller|the limits of the key|that of the|of the teams)\b/
+
+/** The arguments and input fields whose description states a constant as their default. */
+function statedDefaults(schema: GraphQLSchema): string[] {
+  const inputs = Object.values(schema.getTypeMap()).flatMap(
+    (type): { name: string; description?: string | null | undefined }[] => {
+      if (isInputObjectType(type)) return Object.values(type.getFields())
+      return isObjectType(type) ? Object.values(type.getFields()).flatMap(({ args }) => [...args]) : []
+    },
+  )
+  return inputs.flatMap(({ name, description }) => {
+    const stated = /(?:\bDefault: |, which is the )(.*)/su.exec(description ?? '')?.[1]
+    return stated === undefined || changingDefaults.test(stated) ? [] : [`${name}: ${stated}`]
+  })
+}
+
+test('no description states a constant as a default: the schema has it as `= value`', () => {
+  expect(statedDefaults(buildSchema(readFileSync('schema.graphql', 'utf8')))).toEqual([])
+  const planted =
+    'type Query { a("Page size. Default: 20." first: Int, "The end. Default: now." to: Int): Int }'
+  expect(statedDefaults(buildSchema(planted))).toEqual(['first: 20.'])
+})
+
 test.each([
   ['a type', 'type Query { a: Int }', 'Query: no description'],
   ['a field', '"A type of it." type Query { a: Int }', 'Query.a: no description'],

@@ -1,6 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import { MapperKind, mapSchema } from '@graphql-tools/utils'
-import { GraphQLEnumType, type GraphQLSchema } from 'graphql'
+import {
+  getNamedType,
+  type GraphQLArgumentConfig,
+  GraphQLEnumType,
+  type GraphQLInputFieldConfig,
+  type GraphQLSchema,
+  isEnumType,
+} from 'graphql'
 import type { Context, Services } from '../../context.ts'
 import { checkAccess } from '../../graphql/access-plan.ts'
 import { toGraphQLError } from '../../graphql/errors.ts'
@@ -125,7 +132,22 @@ export function refusalResponse(services: Services, message: IncomingMessage, er
  * `OperatorA`): after that, only field names differ between REST and GraphQL.
  */
 function withDatabaseWords(schema: GraphQLSchema): GraphQLSchema {
+  // The tools keep the default of an argument as the name that its enum had before.
+  const withDefaultWord = <Config extends GraphQLArgumentConfig | GraphQLInputFieldConfig>(
+    config: Config,
+  ) => {
+    const { defaultValue } = config
+    const named = schema.getType(getNamedType(config.type).name)
+    if (defaultValue === undefined || !isEnumType(named)) return undefined
+    const wordOf = (name: unknown): unknown => named.getValue(String(name))?.value ?? name
+    return {
+      ...config,
+      defaultValue: Array.isArray(defaultValue) ? defaultValue.map(wordOf) : wordOf(defaultValue),
+    }
+  }
   return mapSchema(schema, {
+    [MapperKind.ARGUMENT]: withDefaultWord,
+    [MapperKind.INPUT_OBJECT_FIELD]: withDefaultWord,
     [MapperKind.ENUM_TYPE]: (type) => {
       const { values, ...config } = type.toConfig()
       const words = Object.values(values).map((value) => [String(value.value), { ...value }] as const)

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import { DomainError, type RefusalCode, type RefusalDetail, refusals } from '../../shared/errors.ts'
-import { readInput, readTogether } from '../../shared/input.ts'
+import { readInput, readTogether, withDefault } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Actor } from './actor.ts'
@@ -119,19 +119,23 @@ const hoursWords = `must be a whole number of hours from ${limits.tokenHoursMin}
 export const authenticateInput = z.object({
   apiKey: z.string().nullish(),
   apiSecret: z.string().nullish(),
-  scopes: z
-    .custom<string[]>(isListOfScopes, `must be a list of one or more of ${scopes.join(', ')}`)
-    .transform((names) => [...new Set(names.filter(isScope))])
-    .nullish()
-    .meta({ graphql: z.array(z.string()) }),
-  expiresInHours: z
-    .number(hoursWords)
-    .refine(
-      (hours) => Number.isInteger(hours) && hours >= limits.tokenHoursMin && hours <= limits.tokenHoursMax,
-      hoursWords,
-    )
-    .meta({ graphql: 'Float' })
-    .nullish(),
+  scopes: withDefault(
+    z
+      .custom<string[]>(isListOfScopes, `must be a list of one or more of ${scopes.join(', ')}`)
+      .transform((names) => [...new Set(names.filter(isScope))])
+      .meta({ graphql: z.array(z.string()) }),
+    [...defaultScopes],
+  ),
+  expiresInHours: withDefault(
+    z
+      .number(hoursWords)
+      .refine(
+        (hours) => Number.isInteger(hours) && hours >= limits.tokenHoursMin && hours <= limits.tokenHoursMax,
+        hoursWords,
+      )
+      .meta({ graphql: 'Float' }),
+    limits.tokenHoursDefault,
+  ),
   /** Limits that are narrower than the limits of the key. */
   limits: keyLimitsInput.nullish(),
 })
@@ -256,8 +260,7 @@ async function readTokenOptions(key: FoundKey, input: AuthenticateInput): Promis
     () => readInput(authenticateInput.omit({ limits: true }), input),
     () => narrow(key, readInput(authenticateInput.pick({ limits: true }), input).limits ?? null),
   )
-  const { scopes: named, expiresInHours } = asked
-  return { scopes: named ?? defaultScopes, hours: expiresInHours ?? limits.tokenHoursDefault, keyLimits }
+  return { scopes: asked.scopes, hours: asked.expiresInHours, keyLimits }
 }
 
 const recordLastUse = sqlFunction('record_last_use', {

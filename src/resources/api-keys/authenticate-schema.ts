@@ -48,10 +48,8 @@ const AuthenticateInputType = inputOf('AuthenticateInput', authenticateInput, {
   fields: {
     apiKey: 'The public part of the API key.',
     apiSecret: 'The secret part of the API key.',
-    scopes: 'Scopes of the token, each one that the key holds. Default: `pay`, `deposit` and `balance`.',
-    expiresInHours:
-      `Lifetime of the token in whole hours, ${limits.tokenHoursMin} to ${limits.tokenHoursMax}. ` +
-      `Default: ${limits.tokenHoursDefault}.`,
+    scopes: 'Scopes of the token, each one that the key holds.',
+    expiresInHours: `Lifetime of the token in whole hours, ${limits.tokenHoursMin} to ${limits.tokenHoursMax}.`,
     limits: "Limits of the token, each at most as wide as the key's own. Default: the limits of the key.",
   },
 })

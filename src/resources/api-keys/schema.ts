@@ -7,7 +7,7 @@ import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { Scope } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, newestFirst, offsetArg } from '../../graphql/connection.ts'
 import { apiKeyNameLengthMax, createMerchantKey, createApiKeyInput } from './create.ts'
 import { KeyLimits } from './limits-schema.ts'
 import { regenerateMerchantKey } from './regenerate.ts'
@@ -125,7 +125,7 @@ builder.queryField('apiKeys', (t) =>
     description: 'The API keys of the merchant, newest first, expired and revoked ones included.',
     args: {
       ...t.arg.connectionArgs(),
-      offset: t.arg.int({ description: offsetWords }),
+      offset: t.arg.int(offsetArg),
     },
     resolve: (_root, args, ctx, info) =>
       newestFirst(ctx, info, {

@@ -7,7 +7,7 @@ import {
 } from '../../events/catalogue.ts'
 import type { Context } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
-import { connectionType, lazyConnection, selectedOf } from '../../graphql/connection.ts'
+import { connectionType, firstArg, lazyConnection, selectedOf } from '../../graphql/connection.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
 import { modelType } from '../../graphql/model-type.ts'
@@ -18,7 +18,6 @@ import { approve, reject } from './decide.ts'
 import type { ApprovalStatus } from './states.ts'
 import { seesApprovals, type ApprovalSubjectKind, subjectsSeenBy } from './subjects.ts'
 import { countWaiting, readCursor, readWaiting } from './waiting.ts'
-import { limits } from '../../shared/limits.ts'
 
 const SubjectType = builder.unionType('ApprovalSubject', {
   description: 'A request that may need an approval.',
@@ -46,9 +45,7 @@ builder.queryField('approvalsWaiting', (t) =>
       'Requests that wait for approval and that the token may see, in the order of their ' +
       'expiry. `canApprove` shows which ones the caller can approve.',
     args: {
-      first: t.arg.int({
-        description: `Page size, 1 to ${limits.pageSizeMax}. Default: ${limits.pageSizeDefault}.`,
-      }),
+      first: t.arg.int(firstArg),
       after: t.arg.string({ description: 'The cursor of the last request that you have.' }),
     },
     resolve: (_root, args, ctx, info) => {

@@ -14,6 +14,9 @@ import { grouped } from '../../shared/money.ts'
 /** The most entries that one request verifies. For a longer log, the client goes on from the last of them. */
 const auditVerifyMax = 20_000
 
+/** The position up to which a client has verified the log that does not say so. */
+const verifiedBefore = 0n
+
 const ChannelEnum = wordEnum<Channel>(
   'AuditChannel',
   {
@@ -198,7 +201,8 @@ builder.queryFields((t) => ({
     args: {
       after: t.arg({
         type: 'SafeInt',
-        description: 'The position up to which you have verified the log. Default: 0.',
+        defaultValue: verifiedBefore,
+        description: 'The position up to which you have verified the log.',
       }),
       head: t.arg.string({
         description:
@@ -207,7 +211,7 @@ builder.queryFields((t) => ({
       }),
     },
     resolve: (_root, { after, head }, ctx) => {
-      const from = BigInt(after ?? 0)
+      const from = BigInt(after ?? verifiedBefore)
       if (from < 0n) throw invalidInput([{ field: 'after', message: 'must be 0 or more' }])
       const { auditKey } = ctx.access.master
       const { merchantId } = mine(ctx)

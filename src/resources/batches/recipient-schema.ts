@@ -1,7 +1,7 @@
 import { mine } from '../../identity/callers/actor.ts'
 import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
-import { connectionType, lazyConnection, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, lazyConnection, offsetArg } from '../../graphql/connection.ts'
 import { Currency, PaymentMethod, stateEnum, wordEnum } from '../../graphql/enums.ts'
 import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf } from '../../operators/failure-reasons.ts'
@@ -246,7 +246,7 @@ builder.prismaObjectField('Batch', 'recipients', (t) =>
     args: {
       ...t.arg.connectionArgs(),
       filter: t.arg({ type: RecipientFilter, description: 'Conditions that the recipients must match.' }),
-      offset: t.arg.int({ description: offsetWords }),
+      offset: t.arg.int(offsetArg),
     },
     resolve: (batch, args, ctx) => {
       const { read, count, amount } = pageOfRecipients(ctx, batch, args)

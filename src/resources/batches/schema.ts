@@ -6,7 +6,7 @@ import { Currency, stateEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { readSmallId } from '../../shared/ids.ts'
 import { readInput } from '../../shared/input.ts'
-import { connectionType, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, offsetArg } from '../../graphql/connection.ts'
 import { orderArg, orderedList } from '../../graphql/ordered-list.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency, grouped } from '../../shared/money.ts'
@@ -163,7 +163,7 @@ builder.queryFields((t) => ({
       ...t.arg.connectionArgs(),
       filter: t.arg({ type: BatchFilter, description: 'Conditions that the batches must match.' }),
       orderBy: t.arg(orderArg),
-      offset: t.arg.int({ description: offsetWords }),
+      offset: t.arg.int(offsetArg),
     },
     resolve: (_root, { filter, orderBy, ...args }, ctx, info) =>
       orderedList(ctx, info, {
@@ -238,9 +238,12 @@ const CreateBatchInput = inputOf('CreateBatchInput', createBatchInput, {
   },
 })
 
-const dryRunWords =
-  'True to check the batch without creating or paying it. Nothing is written, and an Idempotency-Key ' +
-  'is not used up. Default: false.'
+const dryRunArg = {
+  defaultValue: false,
+  description:
+    'True to check the batch without creating or paying it. Nothing is written, and an Idempotency-Key ' +
+    'is not used up.',
+} as const
 
 builder.mutationFields((t) => ({
   createBatch: t.field({
@@ -256,7 +259,7 @@ builder.mutationFields((t) => ({
         description: 'The title and the recipients of the batch.',
         required: true,
       }),
-      dryRun: t.arg.boolean({ description: dryRunWords }),
+      dryRun: t.arg.boolean(dryRunArg),
     },
     extensions: {
       readsAs: async ({ input }: { input: Parameters<typeof createBatch>[1] }) => ({
@@ -309,7 +312,7 @@ builder.mutationFields((t) => ({
     ),
     args: {
       id: t.arg.id({ required: true, description: 'The batch: its global id, or its id in REST.' }),
-      dryRun: t.arg.boolean({ description: dryRunWords }),
+      dryRun: t.arg.boolean(dryRunArg),
     },
     resolve: (_root, { id, dryRun }, ctx) =>
       dryRun ? dryRunProcess(ctx, batchId(id)) : processBatch(ctx, batchId(id)),

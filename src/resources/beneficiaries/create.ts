@@ -3,7 +3,7 @@ import { mine } from '../../identity/callers/actor.ts'
 import { recordingOf, recordMade } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
-import { oneOf, readInput, text } from '../../shared/input.ts'
+import { oneOf, readInput, text, withDefault } from '../../shared/input.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
 import { asStored, fits, destinationFields } from './account.ts'
@@ -16,10 +16,10 @@ export const beneficiaryCategories = ['supplier', 'employee', 'partner', 'custom
 export const beneficiaryFields = {
   ...destinationFields,
   name: text({ min: 1, max: limits.beneficiaryNameLengthMax }),
-  category: oneOf(beneficiaryCategories).nullish(),
+  category: oneOf(beneficiaryCategories),
 }
 export const createBeneficiaryInput = z
-  .object(beneficiaryFields)
+  .object({ ...beneficiaryFields, category: withDefault(beneficiaryFields.category, 'customer') })
   .refine(...fits)
   .transform(asStored)
 type CreateBeneficiaryInput = z.input<typeof createBeneficiaryInput>
@@ -41,7 +41,6 @@ const insertBeneficiary = sqlFunction('create_beneficiary', {
  * Saves a beneficiary of the merchant. Two beneficiaries may have the same account.
  * @param raw.account a mobile number of Mali, stored as E.164; or a bank account of 5 to 34 characters,
  *   stored as it is
- * @param raw.category `customer` where left out
  * @throws DomainError INVALID_INPUT
  * @see docs/design/rules.md#beneficiaries
  */
@@ -57,7 +56,7 @@ export async function createBeneficiary(ctx: Context, raw: CreateBeneficiaryInpu
       called: name,
       givenAccount: account,
       method: paymentMethod,
-      kind: category ?? 'customer',
+      kind: category,
       operationId: madeFor,
       at: now,
     })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import { among, conditions, createdRange, someOf, within } from '../../shared/filter.ts'
-import { oneOf, readInput, truth } from '../../shared/input.ts'
+import { oneOf, readInput, truth, withDefault } from '../../shared/input.ts'
 import { payoutMethods } from '../../shared/providers.ts'
 import { beneficiaryCategories } from './create.ts'
 
@@ -10,7 +10,7 @@ import { beneficiaryCategories } from './create.ts'
 export const beneficiaryFilterInput = z.object({
   category: someOf(oneOf(beneficiaryCategories)).nullish(),
   paymentMethod: someOf(oneOf(payoutMethods)).nullish(),
-  activeOnly: truth.nullish(),
+  activeOnly: withDefault(truth, false),
   ...createdRange,
 })
 type BeneficiaryFilter = z.input<typeof beneficiaryFilterInput>

@@ -3,7 +3,7 @@ import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { PayoutMethod, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, newestFirst, offsetArg } from '../../graphql/connection.ts'
 import { type beneficiaryCategories, createBeneficiary, createBeneficiaryInput } from './create.ts'
 import { beneficiariesWhere, beneficiaryFilterInput } from './list.ts'
 import { updateBeneficiary, updateBeneficiaryInput } from './update.ts'
@@ -99,7 +99,7 @@ builder.queryFields((t) => ({
         type: BeneficiaryFilter,
         description: 'Conditions that the beneficiaries must match.',
       }),
-      offset: t.arg.int({ description: offsetWords }),
+      offset: t.arg.int(offsetArg),
     },
     resolve: (_root, { filter, ...args }, ctx, info) =>
       newestFirst(ctx, info, {
@@ -119,7 +119,7 @@ const CreateBeneficiaryInput = inputOf('CreateBeneficiaryInput', createBeneficia
   fields: {
     name: `The name of the payee, 1 to ${limits.beneficiaryNameLengthMax} characters.`,
     account: accountWords,
-    category: 'The relation of the payee to the merchant. Default: CUSTOMER.',
+    category: 'The relation of the payee to the merchant.',
     paymentMethod: payoutMethodWords,
   },
 })

@@ -15,7 +15,7 @@ export const updateBeneficiaryInput = z.object({
   name: name.nullish(),
   account: account.nullish(),
   paymentMethod: paymentMethod.nullish(),
-  category,
+  category: category.nullish(),
   isActive: z.boolean('must be true or false').nullish(),
 })
 type UpdateBeneficiaryInput = z.input<typeof updateBeneficiaryInput>

@@ -6,7 +6,7 @@ import { recordingOf, recordMade } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { amount, currencyField, invalidInput, lines, readInput, text } from '../../shared/input.ts'
+import { amount, invalidInput, lines, readInput, text, xofByDefault } from '../../shared/input.ts'
 import { invariant } from '../../shared/invariant.ts'
 import { limits } from '../../shared/limits.ts'
 import { time } from '../../shared/time.ts'
@@ -25,7 +25,7 @@ export const linkFields = {
   title: text({ min: 1, max: linkTitleLengthMax }),
   description: lines({ max: linkDescriptionLengthMax }).nullish(),
   amount: amount({ min: limits.collectAmountMinXof, max: limits.amountMaxXof }).nullish(),
-  currency: currencyField.nullish(),
+  currency: xofByDefault,
   usageLimit: z.int(uses).min(1, uses).max(linkUsageLimitMax, uses).nullish(),
   expiresAt: time.nullish(),
 }

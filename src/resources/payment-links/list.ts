@@ -3,11 +3,11 @@ import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import type { ListedTable } from '../../database/find-rows.ts'
 import { amountRange, conditions, createdRange, searchText, within } from '../../shared/filter.ts'
-import { readInput, truth } from '../../shared/input.ts'
+import { readInput, truth, withDefault } from '../../shared/input.ts'
 
 /** The filter of a list of links (see docs/design/rules.md#payment-links). */
 export const linkFilterInput = z.object({
-  activeOnly: truth.nullish(),
+  activeOnly: withDefault(truth, true),
   search: searchText.nullish(),
   ...createdRange,
   ...amountRange,
@@ -26,7 +26,7 @@ export function linksWhere(ctx: Context, raw: LinkFilter | null | undefined) {
   const filter = readInput(linkFilterInput, raw ?? {})
   return conditions({
     ...mine(ctx),
-    isActive: filter.activeOnly === false ? undefined : true,
+    isActive: filter.activeOnly ? true : undefined,
     createdAt: within(filter.createdFrom, filter.createdTo),
     amount: within(filter.amountMin, filter.amountMax),
   })

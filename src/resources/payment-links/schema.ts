@@ -3,7 +3,7 @@ import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { Currency, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { connectionType, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, offsetArg } from '../../graphql/connection.ts'
 import { orderedList } from '../../graphql/ordered-list.ts'
 import { searchOf, searchWords } from '../../shared/filter.ts'
 import { readSmallId } from '../../shared/ids.ts'
@@ -117,7 +117,7 @@ const PaymentLink = builder.prismaNode('PaymentLink', {
 const PaymentLinkFilter = inputOf('PaymentLinkFilter', linkFilterInput, {
   description: 'Selects payment links of a list.',
   fields: {
-    activeOnly: 'False to include links that are not active. Default: true.',
+    activeOnly: 'False to include links that are not active.',
     amountMax: 'Only links with a fixed amount of at most this, in whole XOF.',
     amountMin: 'Only links with a fixed amount of at least this, in whole XOF.',
     createdFrom: 'Only links created at or after this moment.',
@@ -150,7 +150,7 @@ builder.queryFields((t) => ({
         type: PaymentLinkFilter,
         description: 'Conditions that the payment links must match.',
       }),
-      offset: t.arg.int({ description: offsetWords }),
+      offset: t.arg.int(offsetArg),
     },
     resolve: (_root, { filter, ...args }, ctx, info) =>
       orderedList(ctx, info, {
@@ -174,7 +174,7 @@ const CreatePaymentLinkInput = inputOf('CreatePaymentLinkInput', createLinkInput
     title: `The title that payers see, 1 to ${linkTitleLengthMax} characters.`,
     description: `A text that payers see, at most ${grouped(linkDescriptionLengthMax)} characters.`,
     amount: amountWords,
-    currency: 'The currency: only `XOF`, which is the default.',
+    currency: 'The currency: only `XOF`.',
     urlSlug:
       'The last part of the address of the page: 3 to 64 characters of a-z, 0-9 and inner ' +
       'dashes, unique in the whole service. Default: the service makes one.',

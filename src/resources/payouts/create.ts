@@ -12,12 +12,12 @@ import { insufficientBalance } from '../../ledger/balance.ts'
 import { DomainError, type FieldProblem } from '../../shared/errors.ts'
 import {
   amount,
-  currencyField,
   invalidInput,
   mustBeOneOf,
   phone,
   readInput,
   reference,
+  xofByDefault,
 } from '../../shared/input.ts'
 import { time } from '../../shared/time.ts'
 import { limits } from '../../shared/limits.ts'
@@ -77,7 +77,7 @@ export const createPayoutInput = z
     beneficiaryId: smallIdOf('Beneficiary').nullish(),
     reference: reference.nullish(),
     scheduledAt: time.nullish(),
-    currency: currencyField.nullish(),
+    currency: xofByDefault,
   })
   .refine(...given('paymentMethod'))
   .refine(...given('destinationPhone'))

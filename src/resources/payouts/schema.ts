@@ -7,7 +7,7 @@ import { refusals, refusalType } from '../../graphql/errors.ts'
 import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf } from '../../operators/failure-reasons.ts'
 import { afterWords, followChanges, LogChange, statusWords } from '../../graphql/log-changes.ts'
-import { connectionType, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, offsetArg } from '../../graphql/connection.ts'
 import { orderArg, orderedList } from '../../graphql/ordered-list.ts'
 import { searchOf, searchWords } from '../../shared/filter.ts'
 import { globalId, readId } from '../../shared/ids.ts'
@@ -177,7 +177,7 @@ builder.queryFields((t) => ({
       ...t.arg.connectionArgs(),
       filter: t.arg({ type: PayoutFilter, description: 'Conditions that the payouts must match.' }),
       orderBy: t.arg(orderArg),
-      offset: t.arg.int({ description: offsetWords }),
+      offset: t.arg.int(offsetArg),
     },
     resolve: (_root, { filter, orderBy, ...args }, ctx, info) =>
       orderedList(ctx, info, {
@@ -240,7 +240,7 @@ const CreatePayoutInput = inputOf('CreatePayoutInput', createPayoutInput, {
     scheduledAt:
       'The moment to send the payout, at most 366 days ahead. The money is reserved at that ' +
       'moment. Default: now.',
-    currency: 'The currency: only `XOF`, which is the default.',
+    currency: 'The currency: only `XOF`.',
   },
 })
 

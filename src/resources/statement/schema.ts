@@ -1,5 +1,6 @@
 import { mine } from '../../identity/callers/actor.ts'
 import { builder } from '../../graphql/builder.ts'
+import { firstArg } from '../../graphql/connection.ts'
 import { Currency } from '../../graphql/enums.ts'
 import {
   type EntryCursor,
@@ -13,7 +14,6 @@ import { globalId } from '../../shared/ids.ts'
 import { connect, readPageOf } from '../../shared/page.ts'
 import { Lines, StatementBalance } from './line-type.ts'
 import { checkSpan } from './span.ts'
-import { limits } from '../../shared/limits.ts'
 
 builder.queryField('statement', (t) =>
   t.field({
@@ -66,9 +66,7 @@ builder.queryField('statement', (t) =>
           type: Lines,
           description: 'The changes in the period, oldest first.',
           args: {
-            first: t.arg.int({
-              description: `Page size, 1 to ${limits.pageSizeMax}. Default: ${limits.pageSizeDefault}.`,
-            }),
+            first: t.arg.int(firstArg),
             after: t.arg.string({ description: 'The cursor of the last line that you have.' }),
           },
           resolve: async ({ from, to }, args, ctx) => {

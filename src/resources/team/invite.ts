@@ -8,7 +8,7 @@ import type { Context, Services } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { email, oneOf, readInput, text } from '../../shared/input.ts'
+import { email, oneOf, readInput, text, withDefault } from '../../shared/input.ts'
 import { writeEmail } from './emails.ts'
 import { changeTeam, checkManages, lockTeam, type TeamMerchant } from './team-lookup.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
@@ -26,14 +26,13 @@ export const memberEmail = email.transform((address) => address.toLowerCase())
 export const inviteMemberInput = z.object({
   name: memberName,
   email: memberEmail,
-  role: oneOf(roleNames).nullish(),
+  role: withDefault(oneOf(roleNames), 'viewer'),
 })
 type InviteMemberInput = z.input<typeof inviteMemberInput>
 
 /**
  * Invites a person to the team: an e-mail links to the page to choose a password, within 72 hours
  * (`limits.invitationHours`).
- * @param raw.role default: viewer
  * @throws DomainError INVALID_INPUT, FORBIDDEN (a role that the caller does not manage), ALREADY_MEMBER,
  *   UNAUTHENTICATED
  * @see docs/design/rules.md#people
@@ -41,10 +40,9 @@ type InviteMemberInput = z.input<typeof inviteMemberInput>
 export async function inviteMember(ctx: Context, raw: InviteMemberInput): Promise<{ id: number }> {
   const actor = actorOf(ctx)
   const input = readInput(inviteMemberInput, raw)
-  const role = input.role ?? 'viewer'
   return changeTeam(ctx, reason, async (tx, shop) => {
-    checkManages(actor, [role], shop.hasOwner)
-    const person = { ...input, role, madeFor: ctx.idempotentOperation?.id ?? null }
+    checkManages(actor, [input.role], shop.hasOwner)
+    const person = { ...input, madeFor: ctx.idempotentOperation?.id ?? null }
     const recording = recordingOf(ctx, 'inviteMember')
     const { id } = await addMember(tx, ctx, { recording, shop, person })
     return { id }
@@ -62,15 +60,14 @@ export async function inviteAsPlatform(
   raw: InviteMemberInput,
 ): Promise<{ id: number; role: Role; token: string }> {
   const input = readInput(inviteMemberInput, raw)
-  const role = input.role ?? 'viewer'
   return transact(asPlatform(services, reason), async (tx) => {
     const shop = await lockTeam(tx, merchantId)
     const made = await addMember(tx, services, {
       recording: platformRecording(merchantId, 'member invite'),
       shop,
-      person: { ...input, role, madeFor: null },
+      person: { ...input, madeFor: null },
     })
-    return { ...made, role }
+    return { ...made, role: input.role }
   })
 }
 

@@ -3,7 +3,7 @@ import { builder } from '../../graphql/builder.ts'
 import { inputOf } from '../../graphql/input.ts'
 import { MemberRole, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
-import { connectionType, newestFirst, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, newestFirst, offsetArg } from '../../graphql/connection.ts'
 import { changeMemberRole } from './change-role.ts'
 import { inviteMember, inviteMemberInput, memberNameLengthMax } from './invite.ts'
 import { listedMembers } from './list.ts'
@@ -79,7 +79,7 @@ builder.queryFields((t) => ({
     description: 'The members of the team, invited ones included, newest first.',
     args: {
       ...t.arg.connectionArgs(),
-      offset: t.arg.int({ description: offsetWords }),
+      offset: t.arg.int(offsetArg),
     },
     resolve: (_root, args, ctx, info) =>
       newestFirst(ctx, info, {
@@ -98,8 +98,8 @@ const InviteMemberInput = inputOf('InviteMemberInput', inviteMemberInput, {
     name: `The name of the person, 1 to ${memberNameLengthMax} characters.`,
     email: 'The e-mail address that receives the invitation. Each address can be in the team once.',
     role:
-      'The role of the new member. Default: VIEWER. You can give a role only if you hold all of its ' +
-      'scopes; VIEWER needs none of them.',
+      'The role of the new member. You can give a role only if you hold all of its scopes; VIEWER ' +
+      'needs none of them.',
   },
 })
 

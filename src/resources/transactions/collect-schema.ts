@@ -133,7 +133,7 @@ const CollectPaymentInput = inputOf('CollectPaymentInput', collectInput, {
     customerPhone:
       "The customer's mobile number in Mali, for example +223 70 00 00 00, 70000000 or 00223 " +
       '70 00 00 00.',
-    currency: 'The currency: only `XOF`, which is the default.',
+    currency: 'The currency: only `XOF`.',
     reference:
       `Your own reference, 1 to ${referenceLengthMax} characters, unique per merchant. A repeated request ` +
       'with the same reference never pays twice. Default: the service makes one.',

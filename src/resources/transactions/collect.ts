@@ -10,13 +10,13 @@ import { shareStatement } from '../../database/shared-statements.ts'
 import { sqlFunctionOfMany, sqlType } from '../../database/sql-function.ts'
 import {
   amount,
-  currencyField,
   email,
   lines,
   phone,
   provider,
   readInput,
   reference,
+  xofByDefault,
 } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
@@ -46,7 +46,7 @@ export const collectInput = z.object({
   amount: amount({ min: limits.collectAmountMinXof, max: limits.amountMaxXof }),
   customerPhone: phone,
   paymentMethod: provider,
-  currency: currencyField.nullish(),
+  currency: xofByDefault,
   customerEmail: email.nullish(),
   reference: reference.nullish(),
   description: lines({ max: limits.descriptionLengthMax }).nullish(),

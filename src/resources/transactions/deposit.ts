@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { recordingOf } from '../../audit/audit-log.ts'
 import { callerOf } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
-import { amount, currencyField, lines, phone, provider, readInput, reference } from '../../shared/input.ts'
+import { amount, lines, phone, provider, readInput, reference, xofByDefault } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { currency } from '../../shared/money.ts'
 import { identityOf } from '../../requests/identity.ts'
@@ -15,7 +15,7 @@ export const depositInput = z.object({
   amount: amount({ min: limits.disburseAmountMinXof, max: limits.amountMaxXof }),
   customerPhone: phone,
   paymentMethod: provider,
-  currency: currencyField.nullish(),
+  currency: xofByDefault,
   reference: reference.nullish(),
   description: lines({ max: limits.descriptionLengthMax }).nullish(),
 })

@@ -6,7 +6,7 @@ import { Currency, PaymentMethod, wordEnum } from '../../graphql/enums.ts'
 import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf, failureReasons } from '../../operators/failure-reasons.ts'
 import { afterWords, followChanges, LogChange, statusWords } from '../../graphql/log-changes.ts'
-import { connectionType, offsetWords } from '../../graphql/connection.ts'
+import { connectionType, offsetArg } from '../../graphql/connection.ts'
 import { orderArg, orderedList } from '../../graphql/ordered-list.ts'
 import { searchOf, searchWords } from '../../shared/filter.ts'
 import { readId } from '../../shared/ids.ts'
@@ -219,7 +219,7 @@ builder.queryFields((t) => ({
       ...t.arg.connectionArgs(),
       filter: t.arg({ type: TransactionFilter, description: 'Conditions that the transactions must match.' }),
       orderBy: t.arg(orderArg),
-      offset: t.arg.int({ description: offsetWords }),
+      offset: t.arg.int(offsetArg),
     },
     resolve: (_root, { filter, orderBy, ...args }, ctx, info) =>
       orderedList(ctx, info, {

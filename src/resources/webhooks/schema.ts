@@ -11,7 +11,7 @@ import {
   nodesOf,
   relatedConnection,
   relatedPage,
-  offsetWords,
+  offsetArg,
 } from '../../graphql/connection.ts'
 import { globalId, readSmallId } from '../../shared/ids.ts'
 import { limits } from '../../shared/limits.ts'
@@ -132,7 +132,7 @@ builder.queryFields((t) => ({
     description: 'The webhook endpoints of the merchant, newest first; there are at most 5.',
     args: {
       ...t.arg.connectionArgs(),
-      offset: t.arg.int({ description: offsetWords }),
+      offset: t.arg.int(offsetArg),
     },
     resolve: (_root, args, ctx, info) =>
       newestFirst(ctx, info, {
@@ -300,7 +300,8 @@ builder.mutationFields((t) => ({
     args: {
       id: t.arg.id({ required: true, description: 'The endpoint: its global id, or its id in REST.' }),
       oldEndsNow: t.arg.boolean({
-        description: 'True to stop using the old secret at once, for example after a leak. Default: false.',
+        defaultValue: false,
+        description: 'True to stop using the old secret at once, for example after a leak.',
       }),
     },
     resolve: (_root, { id, oldEndsNow }, ctx) => rotateWebhookSecret(ctx, webhookId(id), oldEndsNow === true),
