@@ -49,6 +49,10 @@ export function inputOf<Input extends z.ZodType<unknown, object>>(
   return ref.implement({ description, fields: made as never, extensions: { readsAs } })
 }
 
+/** The rule of every change, for the description of its input. */
+export const changeRule =
+  'A field that is left out stays as it is. Null removes a value that may be missing; for any other field it is refused.'
+
 function objectOf(type: AnyType): z.ZodObject {
   if (type instanceof z.ZodPipe) return objectOf(type.in)
   invariant(type instanceof z.ZodObject, 'an input is an object')

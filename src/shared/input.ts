@@ -214,6 +214,21 @@ export function withDefault<T extends z.ZodType, const Value extends z.output<T>
     .meta({ default: value })
 }
 
+/**
+ * Makes the schema of a field of a change whose value can be replaced, but not removed: a field that is left
+ * out stays as it is, and null is refused.
+ */
+export function replaced<T extends z.ZodType>(type: T) {
+  return z
+    .custom<z.input<T>>((value) => value !== null, {
+      error: 'must not be null: leave it out to keep it',
+      abort: true,
+    })
+    .pipe(type as z.ZodType<z.output<T>, z.input<T>>)
+    .meta({ graphql: type })
+    .optional()
+}
+
 /** The schema of the currency of a new payment or link. */
 export const xofByDefault = withDefault(currencyField, currency)
 

@@ -4,7 +4,7 @@ import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { readInput } from '../../shared/input.ts'
+import { readInput, replaced } from '../../shared/input.ts'
 import { destinationInput } from './account.ts'
 import { type beneficiaryCategories, beneficiaryFields } from './create.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
@@ -12,11 +12,11 @@ import type { PayoutMethod } from '../../shared/providers.ts'
 
 const { name, account, paymentMethod, category } = beneficiaryFields
 export const updateBeneficiaryInput = z.object({
-  name: name.nullish(),
-  account: account.nullish(),
-  paymentMethod: paymentMethod.nullish(),
-  category: category.nullish(),
-  isActive: z.boolean('must be true or false').nullish(),
+  name: replaced(name),
+  account: replaced(account),
+  paymentMethod: replaced(paymentMethod),
+  category: replaced(category),
+  isActive: replaced(z.boolean('must be true or false')),
 })
 type UpdateBeneficiaryInput = z.input<typeof updateBeneficiaryInput>
 
@@ -34,12 +34,12 @@ export async function updateBeneficiary(
 ): Promise<{ id: number }> {
   const input = readInput(updateBeneficiaryInput, raw)
   const where = { ...mine(ctx), id }
-  const given = Object.fromEntries(Object.entries(input).filter(([, value]) => value != null))
+  const given = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined))
   for (let tries = 0; tries < triesMax; tries += 1) {
     const before = await ctx.database.prisma.beneficiary.findFirst({ where })
     if (!before) throw new DomainError('NOT_FOUND', 'There is no such beneficiary.')
     const destination = { account: before.account, paymentMethod: before.paymentMethod }
-    const changesDestination = input.account != null || input.paymentMethod != null
+    const changesDestination = input.account !== undefined || input.paymentMethod !== undefined
     const data: Partial<typeof before> = {
       ...given,
       ...(changesDestination && readInput(destinationInput, { ...destination, ...given })),

@@ -1,6 +1,6 @@
 import { mine } from '../../identity/callers/actor.ts'
 import { builder } from '../../graphql/builder.ts'
-import { inputOf } from '../../graphql/input.ts'
+import { changeRule, inputOf } from '../../graphql/input.ts'
 import { Currency, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { connectionType, offsetArg } from '../../graphql/connection.ts'
@@ -184,16 +184,16 @@ const CreatePaymentLinkInput = inputOf('CreatePaymentLinkInput', createLinkInput
 })
 
 const UpdatePaymentLinkInput = inputOf('UpdatePaymentLinkInput', updateLinkInput, {
-  description:
-    'Changes of a payment link. Fields that are left out stay; null removes a value. Same ' +
-    'as PUT /payment-links/{id} in REST.',
+  description: `Changes of a payment link. ${changeRule} Same as PUT /payment-links/{id} in REST.`,
   fields: {
     title: `The title that payers see, 1 to ${linkTitleLengthMax} characters.`,
     description: `A text that payers see, at most ${grouped(linkDescriptionLengthMax)} characters.`,
     amount: amountWords,
     currency: 'The currency: only `XOF`.',
-    usageLimit: 'Number of successful payments that the link accepts.',
-    expiresAt: 'The moment in the future after which the link accepts no payment.',
+    usageLimit: 'Number of successful payments that the link accepts. Null removes the limit.',
+    expiresAt:
+      'The moment in the future after which the link accepts no payment. Null lets it accept payments ' +
+      'without an end.',
     isActive: 'False to close the link, true to open it again.',
   },
 })

@@ -5,15 +5,15 @@ import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { currencyField, readInput } from '../../shared/input.ts'
+import { currencyField, readInput, replaced } from '../../shared/input.ts'
 import { checkExpiry, linkFields } from './create.ts'
 
 /** The input of a change of a payment link (see docs/design/rules.md#payment-links). */
 export const updateLinkInput = z.object({
   ...linkFields,
-  title: linkFields.title.nullish(),
-  currency: currencyField.nullish(),
-  isActive: z.boolean('must be true or false').nullish(),
+  title: replaced(linkFields.title),
+  currency: replaced(currencyField),
+  isActive: replaced(z.boolean('must be true or false')),
 })
 export type UpdateLinkInput = z.input<typeof updateLinkInput>
 

@@ -1,6 +1,6 @@
 import { mine, ownMerchantId } from '../../identity/callers/actor.ts'
 import { builder } from '../../graphql/builder.ts'
-import { inputOf } from '../../graphql/input.ts'
+import { changeRule, inputOf } from '../../graphql/input.ts'
 import { wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { globalId } from '../../shared/ids.ts'
@@ -144,10 +144,10 @@ builder.queryField('settings', (t) =>
 )
 
 const UpdateSettingsInput = inputOf('UpdateSettingsInput', updateSettingsInput, {
-  description: 'Changes of the settings. Fields that are left out stay.',
+  description: `Changes of the settings. ${changeRule} Same as PUT /settings in REST.`,
   fields: {
     businessName: `The name of the business, 1 to ${limits.merchantNameLengthMax} characters.`,
-    notificationEmail: 'The e-mail address for messages about the account. An empty text removes it.',
+    notificationEmail: 'The e-mail address for messages about the account. Null or an empty text removes it.',
     approvalThreshold: 'The amount in whole XOF from which approvals are required; 0 for every amount.',
     approvalsRequired: `Number of people who must approve a request, 1 to ${approvalsRequiredMax}.`,
     approvalsCoverDeposits:

@@ -7,7 +7,7 @@ import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { amount, email, invalidInput, oneOf, readInput, text } from '../../shared/input.ts'
+import { amount, email, invalidInput, oneOf, readInput, replaced, text } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { recordAccess } from '../../identity/changes/record-access.ts'
 import { checkTimeZone, timeZoneName } from '../../shared/time-zone.ts'
@@ -33,19 +33,20 @@ export const locales = ['fr', 'en'] as const
 const people = `must be a whole number from 1 to ${approvalsRequiredMax}`
 
 export const updateSettingsInput = z.object({
-  businessName: text({ min: 1, max: limits.merchantNameLengthMax }).nullish(),
+  businessName: replaced(text({ min: 1, max: limits.merchantNameLengthMax })),
   notificationEmail: z.union([z.literal(''), email], 'must be an e-mail address, or empty').nullish(),
-  payoutsRequireApproval: z.boolean('must be true or false').nullish(),
-  approvalThreshold: amount({ min: 0, max: approvalThresholdMaxXof }).nullish(),
-  approvalsRequired: z.int(people).min(1, people).max(approvalsRequiredMax, people).nullish(),
-  approvalsCoverDeposits: z.boolean('must be true or false').nullish(),
-  ipWhitelist: z
-    .array(networkEntry, 'must be a list of addresses and CIDR ranges')
-    .max(ipWhitelistMax, `must have at most ${ipWhitelistMax} entries`)
-    .transform((entries) => [...new Set(entries)])
-    .nullish(),
-  locale: oneOf(locales).nullish(),
-  timeZone: timeZoneName.nullish(),
+  payoutsRequireApproval: replaced(z.boolean('must be true or false')),
+  approvalThreshold: replaced(amount({ min: 0, max: approvalThresholdMaxXof })),
+  approvalsRequired: replaced(z.int(people).min(1, people).max(approvalsRequiredMax, people)),
+  approvalsCoverDeposits: replaced(z.boolean('must be true or false')),
+  ipWhitelist: replaced(
+    z
+      .array(networkEntry, 'must be a list of addresses and CIDR ranges')
+      .max(ipWhitelistMax, `must have at most ${ipWhitelistMax} entries`)
+      .transform((entries) => [...new Set(entries)]),
+  ),
+  locale: replaced(oneOf(locales)),
+  timeZone: replaced(timeZoneName),
 })
 type UpdateSettingsInput = z.input<typeof updateSettingsInput>
 
@@ -56,7 +57,7 @@ type UpdateSettingsInput = z.input<typeof updateSettingsInput>
  * settings apply to payments made from then on; waiting payments keep their old terms. A change that loosens
  * active approvals waits as a `SettingsChange` for the approvals that the present settings require; other
  * changes apply at once.
- * @param raw.notificationEmail an empty text removes it
+ * @param raw.notificationEmail null or an empty text removes it
  * @param raw.approvalThreshold whole XOF
  * @param raw.approvalsRequired 1 to 3 people
  * @param raw.ipWhitelist addresses and ranges, stored in normalized form; an empty list allows all addresses
@@ -76,7 +77,8 @@ export async function updateSettings(ctx: Context, raw: UpdateSettingsInput): Pr
   const changes = {
     merchant: actor.merchantId,
     businessName: input.businessName,
-    address: notificationEmail,
+    // The statement keeps the address where it is given none, and removes it where it is given an empty one.
+    address: notificationEmail === null ? '' : notificationEmail,
     whitelist: ipWhitelist,
     language: input.locale,
     zone: input.timeZone,
@@ -127,10 +129,10 @@ const findApprovalGaps = sqlFunction('approval_gaps', { takes: { merchant: 'int'
 function approvalsIn(input: z.output<typeof updateSettingsInput>): Record<string, boolean | number> {
   const { payoutsRequireApproval, approvalThreshold, approvalsRequired, approvalsCoverDeposits } = input
   return {
-    ...(payoutsRequireApproval != null && { payouts_require_approval: payoutsRequireApproval }),
-    ...(approvalThreshold != null && { approval_threshold: Number(approvalThreshold) }),
-    ...(approvalsRequired != null && { approvals_required: approvalsRequired }),
-    ...(approvalsCoverDeposits != null && { approvals_cover_deposits: approvalsCoverDeposits }),
+    ...(payoutsRequireApproval !== undefined && { payouts_require_approval: payoutsRequireApproval }),
+    ...(approvalThreshold !== undefined && { approval_threshold: Number(approvalThreshold) }),
+    ...(approvalsRequired !== undefined && { approvals_required: approvalsRequired }),
+    ...(approvalsCoverDeposits !== undefined && { approvals_cover_deposits: approvalsCoverDeposits }),
   }
 }
 

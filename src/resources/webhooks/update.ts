@@ -3,7 +3,7 @@ import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
-import { readInput } from '../../shared/input.ts'
+import { readInput, replaced } from '../../shared/input.ts'
 import { checkWebhookUrl } from './address.ts'
 import { findWebhook, noSuchWebhook } from './find.ts'
 import { webhookFields } from './register.ts'
@@ -15,9 +15,9 @@ const changeWebhook = sqlFunction('change_webhook', {
 })
 
 export const updateWebhookInput = z.object({
-  url: webhookFields.url.nullish(),
-  events: webhookFields.events.nullish(),
-  isActive: z.boolean('must be true or false').nullish(),
+  url: replaced(webhookFields.url),
+  events: replaced(webhookFields.events),
+  isActive: replaced(z.boolean('must be true or false')),
 })
 type UpdateWebhookInput = z.input<typeof updateWebhookInput>
 
@@ -35,7 +35,7 @@ export async function updateWebhook(
 ): Promise<{ id: number }> {
   const input = readInput(updateWebhookInput, raw)
   const { id, merchantId } = await findWebhook(ctx, webhookId)
-  const url = input.url == null ? null : await checkWebhookUrl(input.url, ctx.config)
+  const url = input.url === undefined ? null : await checkWebhookUrl(input.url, ctx.config)
   const isThere = await transact(asPlatform(ctx, 'the SQL function receives the id of the merchant'), (tx) =>
     recordedChange(tx, recordingOf(ctx, 'updateWebhook'), ['webhook', id], () =>
       changeWebhook(tx, {

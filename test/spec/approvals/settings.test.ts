@@ -49,7 +49,7 @@ describe('GET and PUT /settings', () => {
       `mutation ($input: UpdateSettingsInput!) { updateSettings(input: $input) { ... on Settings {
         businessName notificationEmail payoutsRequireApproval approvalThreshold
         approvalsRequired ipWhitelist locale timeZone } } }`,
-      { input: { notificationEmail: '', businessName: null, locale: 'FR' } },
+      { input: { notificationEmail: '', locale: 'FR' } },
       shop.token,
     )
     expect(answer['data'].updateSettings).toEqual({
