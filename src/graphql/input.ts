@@ -19,15 +19,25 @@ const objects = new Map<AnyType, unknown>()
  * requires it, with the default that the object states (`withDefault`).
  * @param words.fields the description of each field for clients
  * @param words.without the fields that only REST has
+ * @param words.deprecated the reasons of the fields that are deprecated
+ * @param words.isOneOf true if a client gives exactly one of the fields
  */
 export function inputOf<Input extends z.ZodType<unknown, object>>(
   name: string,
   input: Input,
-  words: { description: string; fields?: Readonly<Record<string, string>>; without?: readonly string[] },
+  words: {
+    description: string
+    fields?: Readonly<Record<string, string>>
+    without?: readonly string[]
+    deprecated?: Readonly<Record<string, string>>
+    isOneOf?: true
+  },
 ) {
   const object = objectOf(input)
-  const { description, fields = {}, without = [] } = words
-  const unknown = [...Object.keys(fields), ...without].filter((field) => !(field in object.shape))
+  const { description, fields = {}, without = [], deprecated = {}, isOneOf } = words
+  const unknown = [...Object.keys({ ...fields, ...deprecated }), ...without].filter(
+    (field) => !(field in object.shape),
+  )
   invariant(unknown.length === 0, `${name} has no ${unknown.join()}`)
   const ref = builder.inputRef<z.input<Input>, false>(name)
   objects.set(object, ref)
@@ -42,12 +52,16 @@ export function inputOf<Input extends z.ZodType<unknown, object>>(
             required: !z.safeParse(type, undefined).success as never,
             description: fields[field],
             defaultValue: z.globalRegistry.get(type)?.['default'],
+            deprecationReason: deprecated[field],
           } as never),
         ]),
     )
   const readsAs: ReadsAs = (given) => readInput(input, given)
-  return ref.implement({ description, fields: made as never, extensions: { readsAs } })
+  return ref.implement({ description, fields: made as never, isOneOf, extensions: { readsAs } } as never)
 }
+
+/** Returns the reason of a deprecation: what replaces the input, and the day from which it may be missing. */
+export const replacedBy = (name: string) => `Use \`${name}\`. Removed from 2028-01-01.`
 
 /** The rule of every change, for the description of its input. */
 export const changeRule =

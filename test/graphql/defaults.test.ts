@@ -143,7 +143,7 @@ describe('the default of', () => {
 })
 
 test('the defaults have their values', () => {
-  expect([...new Set(defaults.map(({ name, literal }) => `${name} = ${literal}`))].sort()).toEqual([
+  expect([...new Set(defaults.map(({ name, literal }) => `${name} = ${literal}`))].toSorted()).toEqual([
     'activeOnly = false',
     'activeOnly = true',
     'after = 0',

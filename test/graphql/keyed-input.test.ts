@@ -66,6 +66,7 @@ const inputs: Readonly<Record<string, readonly [mutation: string, samples: Sampl
       amount: [5_000, 5_001],
       beneficiaryId: [null, '1', '2'],
       currency: ['XOF'],
+      destination: [null],
       destinationAccount: [null],
       destinationPhone: [phone, otherPhone],
       paymentMethod: method,
@@ -153,10 +154,15 @@ test.each(plainArguments)(
       const values = plain[getNamedType(type).name] ?? [name === 'input' ? {} : recipient]
       return isListType(getNullableType(type)) ? values.map((value) => [value]) : values
     }
-    const usual = Object.fromEntries(args.map((each) => [each.name, valuesOf(each)[0]]))
-    const declared = args.map(({ name, type }) => `$${name}: ${String(type)}`).join()
+    const isChoice = ({ type }: GraphQLArgument) => {
+      const named = getNamedType(type)
+      return isInputObjectType(named) && named.isOneOf
+    }
+    const given = args.filter((each) => !isChoice(each))
+    const usual = Object.fromEntries(given.map((each) => [each.name, valuesOf(each)[0]]))
+    const declared = given.map(({ name, type }) => `$${name}: ${String(type)}`).join()
     const document = `mutation (${declared}) {
-    ${mutation}(${args.map(({ name }) => `${name}: $${name}`).join()}) { __typename } }`
+    ${mutation}(${given.map(({ name }) => `${name}: $${name}`).join()}) { __typename } }`
     const others = [valuesOf(arg)[1], ...(isNonNullType(arg.type) ? [] : [null])]
     for (const other of others)
       expect(await read(document, { ...usual, [arg.name]: other })).not.toBe(await read(document, usual))
@@ -184,3 +190,17 @@ test.each([
     expect(new Set(await Promise.all(asked)).size).toBe(1)
   },
 )
+
+test.each([
+  [
+    'a number',
+    'destinationPhone: "70000001", paymentMethod: OperatorA',
+    'mobile: { phone: "+223 70 00 00 01", paymentMethod: OperatorA }',
+  ],
+  ['a beneficiary', 'beneficiaryId: 1', `beneficiaryId: "${btoa('Beneficiary:1')}"`],
+])('a payout to %s is one request in both forms of its destination', async (_what, older, destination) => {
+  const [one, other] = [older, `destination: { ${destination} }`].map((given) =>
+    read(`mutation { createPayout(input: { amount: 1000, ${given} }) { __typename } }`, {}),
+  )
+  expect(await one).toBe(await other)
+})

@@ -102,8 +102,8 @@ query Transactions($limit: Int!, $offset: Int!, $filter: TransactionFilter, $ord
     totalCount nodes { ...TransactionRecord }
   }
 }
-query Transaction($id: SafeInt!) {
-  transaction(databaseId: $id) { ...TransactionRecord approval { status expiresAt } }
+query Transaction($id: ID!) {
+  transaction(by: { id: $id }) { ...TransactionRecord approval { status expiresAt } }
 }
 mutation CreatePayout($input: CreatePayoutInput!) {
   createPayout(input: $input) { __typename ...PayoutRecord ...Refused }
@@ -113,7 +113,7 @@ query Payouts($limit: Int!, $offset: Int!, $filter: PayoutFilter, $orderBy: List
     totalCount nodes { ...PayoutRecord }
   }
 }
-query Payout($id: ID!) { payout(id: $id) { ...PayoutRecord } }
+query Payout($id: ID!) { payout(by: { id: $id }) { ...PayoutRecord } }
 mutation CreateBatch($input: CreateBatchInput!, $dryRun: Boolean) {
   createBatch(input: $input, dryRun: $dryRun) {
     __typename

@@ -3,7 +3,7 @@ import { createBeneficiaryInput } from '../../resources/beneficiaries/create.ts'
 import { beneficiaryFilterInput } from '../../resources/beneficiaries/list.ts'
 import { updateBeneficiaryInput } from '../../resources/beneficiaries/update.ts'
 import { refusals } from '../../shared/errors.ts'
-import { createPayoutInput } from '../../resources/payouts/create.ts'
+import { flatPayoutInput } from '../../resources/payouts/create.ts'
 import { payoutFilterInput } from '../../resources/payouts/list.ts'
 import { updateSettingsInput } from '../../resources/settings/update.ts'
 import { collectInput } from '../../resources/transactions/collect.ts'
@@ -116,7 +116,7 @@ export const routes: readonly RestRoute[] = [
     path: '/payouts',
     status: 201,
     operation: 'CreatePayout',
-    variables: (request) => ({ input: body(request, createPayoutInput) }),
+    variables: (request) => ({ input: body(request, flatPayoutInput) }),
     data: payoutData,
   },
   {

@@ -211,7 +211,7 @@ builder.queryFields((t) => ({
       }),
     },
     resolve: (_root, { after, head }, ctx) => {
-      const from = BigInt(after ?? verifiedBefore)
+      const from = after ?? verifiedBefore
       if (from < 0n) throw invalidInput([{ field: 'after', message: 'must be 0 or more' }])
       const { auditKey } = ctx.access.master
       const { merchantId } = mine(ctx)

@@ -15,6 +15,7 @@ import {
   invalidInput,
   mustBeOneOf,
   phone,
+  provider,
   readInput,
   reference,
   xofByDefault,
@@ -41,13 +42,13 @@ const method = z
 
 /**
  * Returns the arguments of `refine` for a field of the destination. The field is required unless the payout
- * names a beneficiary, which has both fields. The check also runs if other fields are wrong, so that all
+ * has `destination`, or names a beneficiary, which has both fields. The check also runs if other fields are wrong, so that all
  * problems are reported together.
  */
 const given = (field: 'paymentMethod' | 'destinationPhone') =>
   [
-    (payout: { beneficiaryId?: number | null | undefined; [field: string]: unknown }) =>
-      payout.beneficiaryId != null || payout[field] != null,
+    (payout: Record<string, unknown>) =>
+      (payout['destination'] ?? payout['beneficiaryId'] ?? payout[field]) != null,
     {
       path: [field] as PropertyKey[],
       error: 'is required',
@@ -64,31 +65,61 @@ const given = (field: 'paymentMethod' | 'destinationPhone') =>
     },
   ] as const
 
-/** The input of a new payout (see docs/design/rules.md#payouts). */
-export const createPayoutInput = z
-  .object({
-    amount: amount({ min: limits.disburseAmountMinXof, max: limits.payoutAmountMaxXof }),
-    paymentMethod: method.nullish(),
-    destinationPhone: phone.nullish(),
-    destinationAccount: z
-      .custom<null>((value) => value == null, 'is not yet supported: leave it out')
-      .meta({ graphql: 'String' })
-      .optional(),
-    beneficiaryId: smallIdOf('Beneficiary').nullish(),
-    reference: reference.nullish(),
-    scheduledAt: time.nullish(),
-    currency: xofByDefault,
-  })
+const payoutFields = {
+  amount: amount({ min: limits.disburseAmountMinXof, max: limits.payoutAmountMaxXof }),
+  paymentMethod: method.nullish(),
+  destinationPhone: phone.nullish(),
+  destinationAccount: z
+    .custom<null>((value) => value == null, 'is not yet supported: leave it out')
+    .meta({ graphql: 'String' })
+    .optional(),
+  beneficiaryId: smallIdOf('Beneficiary').nullish(),
+  reference: reference.nullish(),
+  scheduledAt: time.nullish(),
+  currency: xofByDefault,
+}
+
+/** The input of a new payout in REST (see docs/design/rules.md#payouts). */
+export const flatPayoutInput = z
+  .object(payoutFields)
   .refine(...given('paymentMethod'))
   .refine(...given('destinationPhone'))
+
+/** The mobile-money account that a payout pays. */
+export const mobileAccountInput = z.object({ phone, paymentMethod: provider })
+
+/** The destination of a payout: an account, or the account of a beneficiary. */
+export const payoutDestinationInput = z.object({
+  mobile: mobileAccountInput.nullish(),
+  beneficiaryId: smallIdOf('Beneficiary').nullish(),
+})
+
+/** The input of a new payout: that of REST, or `destination` in place of its fields about the destination. */
+export const createPayoutInput = z
+  .object({ ...payoutFields, destination: payoutDestinationInput.nullish() })
+  .refine(...given('paymentMethod'))
+  .refine(...given('destinationPhone'))
+  .refine(
+    ({ destination, paymentMethod, destinationPhone, beneficiaryId }) =>
+      destination == null || (paymentMethod ?? destinationPhone ?? beneficiaryId) == null,
+    { path: ['destination'], error: 'cannot be combined with another field about the destination' },
+  )
+  .transform(({ destination, ...flat }) => ({
+    ...flat,
+    ...(destination && {
+      paymentMethod: destination.mobile?.paymentMethod,
+      destinationPhone: destination.mobile?.phone,
+      beneficiaryId: destination.beneficiaryId,
+    }),
+  }))
 export type CreatePayoutInput = z.input<typeof createPayoutInput>
 
 /**
  * Withdraws part of the merchant's balance to a mobile-money number, at once or on a later day. A payout that
  * goes at once reserves its money here; a scheduled payout reserves its money when it is due.
  * @param raw.amount whole XOF, 1,000 to 100,000,000
- * @param raw.beneficiaryId the beneficiary to pay, instead of method and number; the payout keeps the present
- *   values of both
+ * @param raw.destination a number with its method, or the beneficiary to pay; the payout keeps the present
+ *   values of both. The fields beside it are the older form
  * @returns the payout; `isNew` is false where the same request had created it before
  * @throws DomainError INVALID_INPUT, NOT_FOUND (the beneficiary), LIMIT_EXCEEDED,
  *   DUPLICATE_PAYOUT (with the existing one), PAYMENTS_OUT_HALTED, INSUFFICIENT_BALANCE, OVERLOADED; nothing
@@ -107,11 +138,12 @@ export async function createPayout(
   const own = ctx.idempotentOperation?.isResumed && isOwn(ctx, await findExisting(ctx, named), input)
   if (own) return { id: own.id, isNew: false }
   checkDay(ctx, input.scheduledAt)
-  const destination = await findDestination(ctx, input)
+  const places = raw.destination == null ? flatPlaces : nestedPlaces
+  const destination = await findDestination(ctx, input, places)
   if (!ctx.operators.find(destination.provider)) {
     throw invalidInput([
       {
-        field: 'paymentMethod',
+        field: destination.beneficiaryId === null ? places.paymentMethod : places.beneficiaryMethod,
         message: 'names an operator that this service is not set up for; choose another',
       },
     ])
@@ -165,11 +197,24 @@ interface Destination {
   beneficiaryName: string | null
 }
 
+/** The fields of the destination in both forms of the input, as refusals name them. */
+const flatPlaces = {
+  beneficiaryId: 'beneficiaryId',
+  paymentMethod: 'paymentMethod',
+  beneficiaryMethod: 'paymentMethod',
+}
+const nestedPlaces = {
+  beneficiaryId: 'destination.beneficiaryId',
+  paymentMethod: 'destination.mobile.paymentMethod',
+  beneficiaryMethod: 'destination.beneficiaryId',
+}
+type Places = typeof flatPlaces
+
 /**
  * Reads the number and the operator from the input or from the beneficiary.
  * @throws DomainError NOT_FOUND, INVALID_INPUT
  */
-async function findDestination(ctx: Context, input: Input): Promise<Destination> {
+async function findDestination(ctx: Context, input: Input, places: Places): Promise<Destination> {
   const { paymentMethod, destinationPhone } = input
   if (input.beneficiaryId == null) {
     if (paymentMethod == null || destinationPhone == null) throw new DomainError('INVALID_INPUT')
@@ -178,15 +223,15 @@ async function findDestination(ctx: Context, input: Input): Promise<Destination>
   const id = input.beneficiaryId
   const beneficiary = await ctx.database.prisma.beneficiary.findFirst({ where: { id, ...mine(ctx) } })
   if (!beneficiary) throw new DomainError('NOT_FOUND', 'There is no such beneficiary.')
-  const { name, account, paymentMethod: provider, isActive } = beneficiary
+  const { name, account, paymentMethod: stored, isActive } = beneficiary
   const problems: (FieldProblem | false)[] = [
-    !isActive && { field: 'beneficiaryId', message: 'names a beneficiary that is not active' },
-    provider === 'BankTransfer' && {
-      field: 'beneficiaryId',
+    !isActive && { field: places.beneficiaryId, message: 'names a beneficiary that is not active' },
+    stored === 'BankTransfer' && {
+      field: places.beneficiaryId,
       message: 'names a beneficiary of BankTransfer, which is not yet supported',
     },
     paymentMethod != null &&
-      paymentMethod !== provider && {
+      paymentMethod !== stored && {
         field: 'paymentMethod',
         message: 'differs from that of the beneficiary: leave it out',
       },
@@ -197,8 +242,8 @@ async function findDestination(ctx: Context, input: Input): Promise<Destination>
       },
   ]
   const found = problems.filter((problem) => problem !== false)
-  if (found.length > 0 || provider === 'BankTransfer') throw invalidInput(found)
-  return { provider, phone: account, beneficiaryId: id, beneficiaryName: name }
+  if (found.length > 0 || stored === 'BankTransfer') throw invalidInput(found)
+  return { provider: stored, phone: account, beneficiaryId: id, beneficiaryName: name }
 }
 
 /**

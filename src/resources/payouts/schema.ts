@@ -1,7 +1,7 @@
 import { mine } from '../../identity/callers/actor.ts'
 import type { LogEvent, PayoutEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
-import { inputOf } from '../../graphql/input.ts'
+import { inputOf, replacedBy } from '../../graphql/input.ts'
 import { Currency, PayoutMethod, stateEnum } from '../../graphql/enums.ts'
 import { refusals, refusalType } from '../../graphql/errors.ts'
 import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
@@ -11,14 +11,14 @@ import { connectionType, offsetArg } from '../../graphql/connection.ts'
 import { orderArg, orderedList } from '../../graphql/ordered-list.ts'
 import { searchOf, searchWords } from '../../shared/filter.ts'
 import { globalId, readId } from '../../shared/ids.ts'
-import { invalidInput, referenceLengthMax } from '../../shared/input.ts'
-import { currency, grouped } from '../../shared/money.ts'
+import { invalidInput } from '../../shared/input.ts'
+import { currency } from '../../shared/money.ts'
 import { withheldAmount, withheldWords } from '../disbursements/withheld.ts'
 import { cancelPayout } from './cancel.ts'
-import { createPayout, createPayoutInput } from './create.ts'
+import { createPayout } from './create.ts'
+import { CreatePayoutInput } from './input-type.ts'
 import { countPayouts, payoutsWhere, payoutFilterInput, payoutTable, sumPayouts } from './list.ts'
 import { payoutStates } from './states.ts'
-import { limits } from '../../shared/limits.ts'
 
 const PayoutStatus = stateEnum('PayoutStatus', payoutStates, 'The status of a payout.', {
   cancelled: 'The payout was cancelled, rejected, or not approved in time.',
@@ -147,6 +147,15 @@ const PayoutFilter = inputOf('PayoutFilter', payoutFilterInput, {
 
 const Payouts = connectionType(Payout, 'Payout', 'A page of payouts.', 'requested amounts')
 
+const PayoutLookup = builder.inputType('PayoutLookup', {
+  isOneOf: true,
+  description: 'What names a payout: its id, or its reference.',
+  fields: (t) => ({
+    id: t.id({ description: 'The payout: its global id, or its id in REST.' }),
+    reference: t.string({ description: 'The reference of the payout.' }),
+  }),
+})
+
 builder.queryFields((t) => ({
   payout: t.prismaField({
     type: Payout,
@@ -154,17 +163,20 @@ builder.queryFields((t) => ({
     scope: ['payout'],
     description: 'One payout, by its id or its reference; null when it does not exist.',
     args: {
-      id: t.arg.id({ description: 'The payout: its global id, or its id in REST.' }),
+      by: t.arg({ type: PayoutLookup, description: 'The id or the reference of the payout.' }),
+      id: t.arg.id({
+        description: 'The payout: its global id, or its id in REST.',
+        deprecationReason: replacedBy('by'),
+      }),
       reference: t.arg.string({
-        description: 'The reference of the payout. Give either the id or the reference.',
+        description: 'The reference of the payout.',
+        deprecationReason: replacedBy('by'),
       }),
     },
-    resolve: (query, _root, { id, reference }, ctx) => {
-      if ((id == null) === (reference == null)) {
-        throw invalidInput([
-          { field: 'id', message: 'must be given if `reference` is not, and left out if it is' },
-        ])
-      }
+    resolve: (query, _root, { by, ...older }, ctx) => {
+      if ([by, older.id, older.reference].filter((given) => given != null).length !== 1)
+        throw invalidInput([{ field: 'by', message: 'must be given, and no other argument beside it' }])
+      const { id, reference } = by ?? older
       const where = id == null ? payoutsWhere(ctx, { reference }) : { id: readId('Payout', id), ...mine(ctx) }
       return ctx.database.prisma.payout.findFirst({ ...query, where })
     },
@@ -223,26 +235,6 @@ builder.objectField(refusalType('DUPLICATE_PAYOUT'), 'existingPayout', (t) =>
     resolve: (error) => error.detail.existingPayout ?? null,
   }),
 )
-
-const CreatePayoutInput = inputOf('CreatePayoutInput', createPayoutInput, {
-  description: 'A payout to a phone number or to a saved beneficiary. Same as POST /payouts in REST.',
-  fields: {
-    amount:
-      `The amount in whole XOF, ${grouped(limits.disburseAmountMinXof)} to ` +
-      `${grouped(limits.payoutAmountMaxXof)}.`,
-    paymentMethod: 'The operator. Required when no beneficiary is given. BankTransfer is not supported yet.',
-    destinationPhone: 'The mobile number in Mali to pay. Required when no beneficiary is given.',
-    destinationAccount: 'A bank account. It is not supported yet and is refused.',
-    beneficiaryId: 'The beneficiary to pay: its global id, or its id in REST.',
-    reference:
-      `Your own reference, 1 to ${referenceLengthMax} characters, unique among the payouts of the ` +
-      'merchant. Default: the service makes one.',
-    scheduledAt:
-      'The moment to send the payout, at most 366 days ahead. The money is reserved at that ' +
-      'moment. Default: now.',
-    currency: 'The currency: only `XOF`.',
-  },
-})
 
 builder.mutationFields((t) => ({
   createPayout: t.prismaField({

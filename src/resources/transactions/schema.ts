@@ -1,7 +1,7 @@
 import { mine } from '../../identity/callers/actor.ts'
 import type { LogEvent, TransactionEventData } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
-import { inputOf } from '../../graphql/input.ts'
+import { inputOf, replacedBy } from '../../graphql/input.ts'
 import { Currency, PaymentMethod, wordEnum } from '../../graphql/enums.ts'
 import { Failure, FailureReasonEnum } from '../../graphql/failure.ts'
 import { failureOf, failureReasons } from '../../operators/failure-reasons.ts'
@@ -187,6 +187,15 @@ const Transactions = connectionType(
   'requested amounts',
 )
 
+const TransactionLookup = builder.inputType('TransactionLookup', {
+  isOneOf: true,
+  description: 'What names a transaction: its id, or its reference.',
+  fields: (t) => ({
+    id: t.id({ description: 'The transaction: its global id, or its id in REST.' }),
+    reference: t.string({ description: 'The reference of the transaction.' }),
+  }),
+})
+
 builder.queryFields((t) => ({
   transaction: t.prismaField({
     type: Transaction,
@@ -194,18 +203,25 @@ builder.queryFields((t) => ({
     scope: ['balance'],
     description: 'One transaction, by its id or its reference; null when it does not exist.',
     args: {
-      id: t.arg.id({ description: 'The transaction: its global id, or its id in REST.' }),
-      databaseId: t.arg({ type: 'SafeInt', description: 'The id of the transaction in REST, as a number.' }),
+      by: t.arg({ type: TransactionLookup, description: 'The id or the reference of the transaction.' }),
+      id: t.arg.id({
+        description: 'The transaction: its global id, or its id in REST.',
+        deprecationReason: replacedBy('by'),
+      }),
+      databaseId: t.arg({
+        type: 'SafeInt',
+        description: 'The id of the transaction in REST, as a number.',
+        deprecationReason: replacedBy('by'),
+      }),
       reference: t.arg.string({
-        description: 'The reference of the transaction. Give exactly one of the three arguments.',
+        description: 'The reference of the transaction.',
+        deprecationReason: replacedBy('by'),
       }),
     },
-    resolve: (query, _root, { id, databaseId, reference }, ctx) => {
-      if ([id, databaseId, reference].filter((given) => given != null).length !== 1) {
-        throw invalidInput([
-          { field: 'id', message: 'must be given, or `databaseId`, or `reference`: exactly one of them' },
-        ])
-      }
+    resolve: (query, _root, { by, databaseId, ...older }, ctx) => {
+      if ([by, databaseId, older.id, older.reference].filter((given) => given != null).length !== 1)
+        throw invalidInput([{ field: 'by', message: 'must be given, and no other argument beside it' }])
+      const { id, reference } = by ?? older
       const rowId = id == null ? databaseId : readId('Transaction', id)
       const where = rowId == null ? transactionsWhere(ctx, { reference }) : { id: rowId, ...mine(ctx) }
       return ctx.database.prisma.transaction.findFirst({ ...query, where })

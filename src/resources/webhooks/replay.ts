@@ -24,36 +24,43 @@ const makePending = sqlFunction('replay_events', {
 export const webhookReplayMax = 10_000
 
 const most = webhookReplayMax
-const sequence = z.bigint().min(1n, 'must be at least 1').nullish()
+const sequence = z.bigint().min(1n, 'must be at least 1')
+const eventIds = z
+  .array(z.string())
+  .min(1, 'must name at least one event')
+  .max(most, `must name at most ${most}`)
 
-/** The input of a replay: a range of positions in the log, or the ids of some events. */
+/** The input of a replay: `events`, or its older form `from` with `to`, or `ids`. */
 const replayInput = z
   .object({
-    from: sequence,
-    to: sequence,
-    ids: z
-      .array(z.string())
-      .min(1, 'must name at least one event')
-      .max(most, `must name at most ${most}`)
+    events: z
+      .object({ range: z.object({ from: sequence, to: sequence }).nullish(), ids: eventIds.nullish() })
       .nullish(),
+    from: sequence.nullish(),
+    to: sequence.nullish(),
+    ids: eventIds.nullish(),
   })
-  .check(({ value: { from, to, ids }, issues, value }) => {
-    const add = (field: string, message: string) =>
-      issues.push({ code: 'custom', path: [field], message, input: value })
-    if ((from == null) !== (to == null))
-      add(from == null ? 'from' : 'to', 'is required: give both `from` and `to`')
-    else if ((from == null) === (ids == null)) add('from', 'and `to` must be given, or `ids`, but not both')
-    else if (from != null && to != null && to < from) add('to', 'must not be smaller than `from`')
-    else if (from != null && to != null && to - from >= BigInt(most))
-      add('to', `must be at most ${most - 1} more than \`from\``)
+  .check(({ value: { events, from, to, ids }, issues, value }) => {
+    const add = (path: string[], message: string | null) =>
+      message !== null && issues.push({ code: 'custom', path, message, input: value })
+    const forms = [events, from ?? to, ids].filter((given) => given != null)
+    if (forms.length !== 1) add(['events'], 'must be given, and none of `from`, `to` and `ids` beside it')
+    else if (events?.range) add(['events', 'range', 'to'], endProblem(events.range))
+    else if ((from == null) !== (to == null))
+      add([from == null ? 'from' : 'to'], 'is required: give both `from` and `to`')
+    else if (from != null && to != null) add(['to'], endProblem({ from, to }))
   })
+
+function endProblem({ from, to }: { from: bigint; to: bigint }): string | null {
+  if (to < from) return 'must not be smaller than `from`'
+  return to - from < BigInt(most) ? null : `must be at most ${most - 1} more than \`from\``
+}
 type ReplayInput = z.input<typeof replayInput>
 
 /**
  * Sends events to an endpoint again, or for the first time if they are older than the endpoint: in the order
  * of the log and under their old ids. Events of types that the endpoint does not name are left out.
- * @param raw.from and raw.to: positions in the log, both included; at most 10,000 events
- * @param raw.ids of events, `evt_12`
+ * @param raw.events positions in the log, both ends included, at most 10,000 events; or ids, `evt_12`
  * @returns the number of events that the endpoint will get
  * @throws DomainError INVALID_INPUT, also where an id is none of the merchant's events; NOT_FOUND
  */
@@ -62,9 +69,11 @@ export async function replayEvents(
   webhookId: number,
   raw: ReplayInput,
 ): Promise<{ id: number; count: number }> {
-  const { from, to, ids } = readInput(replayInput, raw)
+  const { events, ...older } = readInput(replayInput, raw)
+  const { from, to } = events?.range ?? older
+  const ids = events ? events.ids : older.ids
   const { id, merchantId } = await findWebhook(ctx, webhookId)
-  const positions = ids ? await positionsOf(ctx, ids) : null
+  const positions = ids ? await positionsOf(ctx, ids, events ? 'events.ids' : 'ids') : null
   const asked = ids ? { events: ids.length } : { from: Number(from), to: Number(to) }
   const change = { target: ['webhook', id], after: asked } as const
   let count = 0
@@ -111,7 +120,7 @@ function* someOf(positions: readonly bigint[]): Generator<PositionPage> {
  * Finds the positions of events by their ids. The result stays valid: events are never deleted or changed.
  * @throws DomainError INVALID_INPUT
  */
-async function positionsOf(ctx: Context, ids: readonly string[]): Promise<bigint[]> {
+async function positionsOf(ctx: Context, ids: readonly string[], place: string): Promise<bigint[]> {
   const read = ids.map((id) => BigInt(/^evt_(\d{1,18})$/.exec(id)?.[1] ?? -1))
   const rows = await ctx.database.prisma.event.findMany({
     where: { ...mine(ctx), id: { in: read } },
@@ -120,7 +129,9 @@ async function positionsOf(ctx: Context, ids: readonly string[]): Promise<bigint
   })
   const positions = new Map(rows.map(({ id, position }) => [id, position]))
   const unknown: FieldProblem[] = read.flatMap((id, index) =>
-    positions.has(id) ? [] : [{ field: `ids[${index}]`, message: 'is not the id of one of your events' }],
+    positions.has(id)
+      ? []
+      : [{ field: `${place}[${index}]`, message: 'is not the id of one of your events' }],
   )
   if (unknown.length > 0) throw invalidInput(unknown.slice(0, problemsMax))
   return rows.map(({ position }) => position)

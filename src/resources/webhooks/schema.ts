@@ -2,7 +2,7 @@ import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import type { EventType as EventName } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
-import { changeRule, inputOf } from '../../graphql/input.ts'
+import { changeRule, inputOf, replacedBy } from '../../graphql/input.ts'
 import { EventType } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import {
@@ -233,6 +233,26 @@ const UpdateInput = inputOf('UpdateWebhookInput', updateWebhookInput, {
   },
 })
 
+const SequenceRange = builder.inputType('SequenceRange', {
+  description: 'A range of positions in the event log. Both ends are included.',
+  fields: (t) => ({
+    from: t.field({ type: 'SafeInt', required: true, description: 'The first position in the log.' }),
+    to: t.field({
+      type: 'SafeInt',
+      required: true,
+      description: `The last position in the log; at most ${grouped(webhookReplayMax)} events.`,
+    }),
+  }),
+})
+const EventsToReplay = builder.inputType('EventsToReplay', {
+  isOneOf: true,
+  description: 'What names the events that are sent again: a range of the log, or their ids.',
+  fields: (t) => ({
+    range: t.field({ type: SequenceRange, description: 'The events between two positions in the log.' }),
+    ids: t.idList({ description: 'The ids of the events, for example evt_12.' }),
+  }),
+})
+
 builder.mutationFields((t) => ({
   registerWebhook: t.field({
     type: WithSecret,
@@ -316,14 +336,20 @@ builder.mutationFields((t) => ({
     errors: refusals('INVALID_INPUT', 'NOT_FOUND'),
     args: {
       webhookId: t.arg.id({ required: true, description: 'The endpoint: its global id, or its id in REST.' }),
-      from: t.arg({ type: 'SafeInt', description: 'The first position in the log to send.' }),
+      events: t.arg({ type: EventsToReplay, description: 'The events to send.' }),
+      from: t.arg({
+        type: 'SafeInt',
+        description: 'The first position in the log to send.',
+        deprecationReason: replacedBy('events'),
+      }),
       to: t.arg({
         type: 'SafeInt',
         description: `The last position in the log to send; at most ${grouped(webhookReplayMax)} events.`,
+        deprecationReason: replacedBy('events'),
       }),
       ids: t.arg.idList({
-        description:
-          'The ids of the events to send, for example evt_12. Give either `ids`, or `from` and `to`.',
+        description: 'The ids of the events to send, for example evt_12.',
+        deprecationReason: replacedBy('events'),
       }),
     },
     resolve: (_root, { webhookId: id, ...which }, ctx) => replayEvents(ctx, webhookId(id), which),

@@ -145,6 +145,17 @@ export const matrix: Readonly<Record<string, OwnedRow>> = {
       r: reference,
     })),
   },
+  'Query.transaction(by.id)': {
+    attack: graphql(`query ($id: ID!) { transaction(by: { id: $id }) ${record} }`, ({ node }) => ({
+      id: node,
+    })),
+  },
+  'Query.transaction(by.reference)': {
+    attack: graphql(
+      `query ($r: String!) { transaction(by: { reference: $r }) ${record} }`,
+      ({ reference }) => ({ r: reference }),
+    ),
+  },
   'Query.transactions(after)': {
     attack: graphql(`query ($c: String) { transactions(first: 50, after: $c) ${page} }`, ({ cursor }) => ({
       c: cursor,

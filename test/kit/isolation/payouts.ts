@@ -56,6 +56,17 @@ export const payoutRows: Readonly<Record<string, OwnedRow>> = {
       r: payoutReference,
     })),
   },
+  'Query.payout(by.id)': {
+    attack: graphql(`query ($id: ID!) { payout(by: { id: $id }) ${record} }`, ({ payoutId }) => ({
+      id: payoutId,
+    })),
+  },
+  'Query.payout(by.reference)': {
+    attack: graphql(
+      `query ($r: String!) { payout(by: { reference: $r }) ${record} }`,
+      ({ payoutReference }) => ({ r: payoutReference }),
+    ),
+  },
   'Query.payouts(after)': {
     attack: graphql(`query ($c: String) { payouts(first: 50, after: $c) ${page} }`, ({ payoutCursor }) => ({
       c: payoutCursor,
@@ -101,6 +112,14 @@ export const payoutRows: Readonly<Record<string, OwnedRow>> = {
   },
   'Mutation.createPayout(input.beneficiaryId)': {
     attack: ({ beneficiaryId }) => created({ beneficiaryId }),
+  },
+  'Mutation.createPayout(input.destination.mobile.phone)': {
+    isWrite: true,
+    attack: ({ phone }) =>
+      created({ amount: 1_000, destination: { mobile: { phone, paymentMethod: 'OperatorA' } } }),
+  },
+  'Mutation.createPayout(input.destination.beneficiaryId)': {
+    attack: ({ beneficiaryId }) => created({ destination: { beneficiaryId } }),
   },
   'Mutation.createPayout(input.destinationAccount)': { harmless: unsupported },
   'Mutation.cancelPayout(id)': { attack: ({ payoutId }) => cancelled(payoutId) },

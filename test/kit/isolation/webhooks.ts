@@ -29,8 +29,8 @@ const removed = (id: string) => act('removeWebhook', '... on RemovedWebhook { da
 const tested = (id: string) => act('sendTestEvent', '... on SampleDelivery { delivered }', id)
 const rotated = (id: string) => act('rotateWebhookSecret', '... on WebhookSecret { secret }', id)
 const replayed = (webhook: string, which: object): IsolationRequest => ({
-  document: `mutation ($webhook: ID!, $from: SafeInt, $to: SafeInt, $ids: [ID!]) {
-    replayEvents(webhookId: $webhook, from: $from, to: $to, ids: $ids) { __typename
+  document: `mutation ($webhook: ID!, $events: EventsToReplay, $from: SafeInt, $to: SafeInt, $ids: [ID!]) {
+    replayEvents(webhookId: $webhook, events: $events, from: $from, to: $to, ids: $ids) { __typename
       ... on EventReplay { count webhook ${record} } ${refused} } }`,
   variables: { webhook, ...which },
 })
@@ -110,6 +110,14 @@ export const webhookRows: Readonly<Record<string, OwnedRow>> = {
     attack: ({ sequence: place }, { webhookId }) =>
       replayed(webhookId, { from: Number(place), to: Number(place) }),
   },
+  'Mutation.replayEvents(events.ids)': {
+    attack: ({ eventId }, { webhookId }) => replayed(webhookId, { events: { ids: [eventId] } }),
+  },
+  'Mutation.replayEvents(events.range.from)': {
+    attack: ({ sequence: place }, { webhookId }) =>
+      replayed(webhookId, { events: { range: { from: Number(place), to: Number(place) } } }),
+  },
+  'Mutation.replayEvents(events.range.to)': { harmless: 'is a place in the log of the caller' },
   'Mutation.replayEvents(to)': { harmless: 'is a place in the log of the caller' },
   'Mutation.removeWebhook(id)': { attack: ({ webhookId }) => removed(webhookId) },
 

@@ -60,7 +60,7 @@ test('balances of different moments and operators have different ids', async () 
   expect(new Set([now.id, past.id, asked.id]).size).toBe(3)
 })
 
-test('the id of a collected payment is that of its transaction: transaction(id:) reads it', async () => {
+test('the id of a collected payment is that of its transaction: transaction(by:) reads it', async () => {
   const { token } = await fixture.merchant()
   const { collectPayment } = await read(
     token,
@@ -70,15 +70,16 @@ test('the id of a collected payment is that of its transaction: transaction(id:)
   )
   const { id, databaseId, reference, transaction } = collectPayment
   expect(transaction.id).toBe(id)
-  const query = `query ($id: ID, $databaseId: SafeInt, $reference: String) {
-    transaction(id: $id, databaseId: $databaseId, reference: $reference) { id databaseId } }`
-  for (const by of [{ id }, { id: String(databaseId) }, { databaseId }, { reference }])
+  const query = `query ($by: TransactionLookup, $id: ID, $databaseId: SafeInt, $reference: String) {
+    transaction(by: $by, id: $id, databaseId: $databaseId, reference: $reference) { id databaseId } }`
+  const lookups = [{ id }, { id: String(databaseId) }, { reference }]
+  for (const by of [...lookups, { databaseId }, ...lookups.map((lookup) => ({ by: lookup }))])
     expect(await read(token, query, by)).toEqual({ transaction: { id, databaseId } })
-  for (const by of [{}, { id, reference }]) {
+  for (const by of [{}, { id, reference }, { by: { id }, reference }]) {
     const { body } = await graphql(query, by, token)
     expect(body['data']).toEqual({ transaction: null })
     expect(body['errors']).toMatchObject([
-      { extensions: { code: 'INVALID_INPUT', problems: [{ field: 'id' }] } },
+      { extensions: { code: 'INVALID_INPUT', problems: [{ field: 'by' }] } },
     ])
   }
 })

@@ -187,17 +187,19 @@ describe('payouts in GraphQL', () => {
 
   test('a payout is found by its global id, its id in REST and its reference', async () => {
     const [first] = made
-    const document = `query ($id: ID, $reference: String) {
-      payout(id: $id, reference: $reference) { id databaseId } }`
-    const { data } = await read(document, { id: String(first?.id) })
+    const document = `query ($by: PayoutLookup, $id: ID, $reference: String) {
+      payout(by: $by, id: $id, reference: $reference) { id databaseId } }`
+    const { data } = await read(document, { by: { id: String(first?.id) } })
     const found = { payout: { id: btoa(`Payout:${first?.id}`), databaseId: first?.id } }
     expect(data).toEqual(found)
-    expect((await read(document, { id: data.payout.id })).data).toEqual(found)
-    expect((await read(document, { reference: first?.reference })).data).toEqual(found)
+    for (const lookup of [{ id: data.payout.id }, { reference: first?.reference }]) {
+      expect((await read(document, { by: lookup })).data).toEqual(found)
+      expect((await read(document, lookup)).data).toEqual(found)
+    }
     const asNode = '($id: ID!) { node(id: $id) { ... on Payout { id databaseId } } }'
     expect((await read(`query ${asNode}`, { id: data.payout.id })).data).toEqual({ node: found.payout })
     expect((await read(document, { id: btoa(`Transaction:${first?.id}`) })).data.payout).toBeNull()
-    for (const variables of [{}, { id: '1', reference: 'x' }])
+    for (const variables of [{}, { id: '1', reference: 'x' }, { by: { id: '1' }, reference: 'x' }])
       expect((await read(document, variables)).errors[0].extensions.code).toBe('INVALID_INPUT')
   })
 

@@ -175,10 +175,10 @@ describe('replayEvents', () => {
   })
 
   test.each<[object, string[]]>([
-    [{}, ['from']],
+    [{}, ['events']],
     [{ from: 1 }, ['to']],
     [{ to: 1 }, ['from']],
-    [{ from: 1, to: 2, ids: ['evt_1'] }, ['from']],
+    [{ from: 1, to: 2, ids: ['evt_1'] }, ['events']],
     [{ from: 2, to: 1 }, ['to']],
     [{ from: 0, to: 1 }, ['from']],
     [{ from: 1, to: 10_001 }, ['to']],
