@@ -104,13 +104,11 @@ export const createPayoutInput = z
       destination == null || (paymentMethod ?? destinationPhone ?? beneficiaryId) == null,
     { path: ['destination'], error: 'cannot be combined with another field about the destination' },
   )
-  .transform(({ destination, ...flat }) => ({
-    ...flat,
-    ...(destination && {
-      paymentMethod: destination.mobile?.paymentMethod,
-      destinationPhone: destination.mobile?.phone,
-      beneficiaryId: destination.beneficiaryId,
-    }),
+  .transform(({ destination, paymentMethod, destinationPhone, beneficiaryId, ...others }) => ({
+    paymentMethod: destination ? destination.mobile?.paymentMethod : paymentMethod,
+    destinationPhone: destination ? destination.mobile?.phone : destinationPhone,
+    beneficiaryId: destination ? destination.beneficiaryId : beneficiaryId,
+    ...others,
   }))
 export type CreatePayoutInput = z.input<typeof createPayoutInput>
 

@@ -149,7 +149,7 @@ const Payouts = connectionType(Payout, 'Payout', 'A page of payouts.', 'requeste
 
 const PayoutLookup = builder.inputType('PayoutLookup', {
   isOneOf: true,
-  description: 'What names a payout: its id, or its reference.',
+  description: 'The id or the reference of a payout.',
   fields: (t) => ({
     id: t.id({ description: 'The payout: its global id, or its id in REST.' }),
     reference: t.string({ description: 'The reference of the payout.' }),

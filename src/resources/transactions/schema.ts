@@ -189,7 +189,7 @@ const Transactions = connectionType(
 
 const TransactionLookup = builder.inputType('TransactionLookup', {
   isOneOf: true,
-  description: 'What names a transaction: its id, or its reference.',
+  description: 'The id or the reference of a transaction.',
   fields: (t) => ({
     id: t.id({ description: 'The transaction: its global id, or its id in REST.' }),
     reference: t.string({ description: 'The reference of the transaction.' }),

@@ -246,7 +246,7 @@ const SequenceRange = builder.inputType('SequenceRange', {
 })
 const EventsToReplay = builder.inputType('EventsToReplay', {
   isOneOf: true,
-  description: 'What names the events that are sent again: a range of the log, or their ids.',
+  description: 'The events that are sent again: a range of the log, or their ids.',
   fields: (t) => ({
     range: t.field({ type: SequenceRange, description: 'The events between two positions in the log.' }),
     ids: t.idList({ description: 'The ids of the events, for example evt_12.' }),

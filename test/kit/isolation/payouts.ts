@@ -113,11 +113,9 @@ export const payoutRows: Readonly<Record<string, OwnedRow>> = {
   'Mutation.createPayout(input.beneficiaryId)': {
     attack: ({ beneficiaryId }) => created({ beneficiaryId }),
   },
-  'Mutation.createPayout(input.destination.mobile.phone)': {
-    isWrite: true,
-    attack: ({ phone }) =>
-      created({ amount: 1_000, destination: { mobile: { phone, paymentMethod: 'OperatorA' } } }),
-  },
+  'Mutation.createPayout(input.destination.mobile.phone)': { harmless: 'is a number that the caller pays' },
+  'POST /payouts input.destination.mobile.phone': { harmless: 'is no field of REST' },
+  'POST /payouts input.destination.beneficiaryId': { harmless: 'is no field of REST' },
   'Mutation.createPayout(input.destination.beneficiaryId)': {
     attack: ({ beneficiaryId }) => created({ destination: { beneficiaryId } }),
   },

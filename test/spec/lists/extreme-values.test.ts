@@ -101,7 +101,8 @@ const written: Record<Door, { open: Written[]; strict: Written[] }> = {
   graphql: { open: [], strict: [] },
   rest: { open: [], strict: [] },
 }
-const fields = inputFields('mutation')
+// `test/graphql/one-of.test.ts` tries the destination of a payout, which stands beside no other form of it.
+const fields = inputFields('mutation').filter(({ name }) => !name.includes('.destination.'))
 /** The values that a read at once after the write showed otherwise than they were written. */
 const misread: string[] = []
 /** The types whose rows the API shows. */
