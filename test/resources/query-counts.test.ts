@@ -1,7 +1,7 @@
-import pg from 'pg'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
+import { countingStatements } from '../kit/statement-counts.ts'
 
 /** The number of statements that each documented read takes, for any number of rows: a contract. */
 const contract: readonly { name: string; statements: number; document: string }[] = [
@@ -275,43 +275,8 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** Statements of Prisma, flat ones (`flat-read.ts`), and those by hand: counts, positions, entries, sums. */
-const counted = new RegExp(
-  [
-    '"public"\\.',
-    '^SELECT (t\\.|count|coalesce)[^;]* FROM ([a-z_]+ (AS )?t( |$)|ids_by_words)',
-    'FROM (transaction_count|ledger_entry|approval_verdict|operator_request WHERE recipient)',
-    'FROM settlement_exception',
-    'FROM team_member t\\s+WHERE t.id = ANY',
-    '(pages|sums)_of_recipients\\(',
-    'statement_(of|lines)\\(',
-    'timeline_of\\(',
-    'AS origin, reference',
-    'GROUP BY refund_of_id',
-    'transaction_(of_kinds_)?at\\(',
-    'event_log_position',
-    '(payment|link|batch)_(stats|times)\\(',
-  ].join('|'),
-)
-
 test.each(contract)('$name takes $statements statements', async ({ document, statements }) => {
-  // Prisma quotes the schema; statements by hand read the counts for a number or a position. Jobs do neither.
-  const seen: string[] = []
-  const { query: original } = pg.Client.prototype as { query: (...given: unknown[]) => unknown }
-  const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
-    this: pg.Client,
-    ...given: unknown[]
-  ) {
-    const [first] = given
-    const text = typeof first === 'string' ? first : (first as { text?: string }).text
-    if (counted.test(text ?? '')) seen.push(text ?? '')
-    return Reflect.apply(original, this, given)
-  })
-  try {
-    const answer = await service.graphql(document, {}, shop.token)
-    expect(answer.body.errors).toBeUndefined()
-  } finally {
-    spy.mockRestore()
-  }
+  const { answer, seen } = await countingStatements(() => service.graphql(document, {}, shop.token))
+  expect(answer.body.errors).toBeUndefined()
   expect(seen).toHaveLength(statements)
 })
