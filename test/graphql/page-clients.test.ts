@@ -76,7 +76,8 @@ async function entitiesShown(): Promise<string[]> {
   const found = new Set<string>()
   const look = (value: Json): void => {
     if (value === null || typeof value !== 'object') return
-    if (value.__typename && value.id) found.add(`${value.__typename}:${value.id}`)
+    const { __typename: type, id } = value
+    if (type && id) found.add(`${type}:${id}`)
     for (const each of Object.values(value)) look(each)
   }
   for (const page of pageNames) {

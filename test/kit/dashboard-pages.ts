@@ -143,7 +143,7 @@ async function addTeam(service: TestApp, { merchantId, memberId, token }: TestMe
     __typename ... on IssuedApiKey { apiKey { id } } } }`
   for (const n of numbers(rows)) {
     const { body } = await service.graphql(key, { name: `Till ${n}` }, token)
-    expect(body.data?.createApiKey.__typename).toBe('IssuedApiKey')
+    expect(body.data?.createApiKey).toMatchObject({ __typename: 'IssuedApiKey' })
   }
   await service.database.owner.query(
     `INSERT INTO session (merchant_id, member_id, expires_at)
@@ -153,10 +153,11 @@ async function addTeam(service: TestApp, { merchantId, memberId, token }: TestMe
 }
 
 async function refund(service: TestApp, token: string, id: unknown, count: number): Promise<void> {
-  const document = `mutation ($id: ID!, $amount: Amount!) {
-    refundTransaction(id: $id, amount: $amount) { __typename ... on Refusal { code message } } }`
-  for (const _n of numbers(count)) {
-    const { body } = await service.graphql(document, { id: String(id), amount: amounts.refund }, token)
+  const document = `mutation ($id: ID!, $amount: Amount!, $reference: String) {
+    refundTransaction(id: $id, amount: $amount, reference: $reference) { __typename ... on Refusal { code message } } }`
+  for (const n of numbers(count)) {
+    const refunded = { id: String(id), amount: amounts.refund, reference: `back-${n}` }
+    const { body } = await service.graphql(document, refunded, token)
     expect(body.data?.refundTransaction).toEqual({ __typename: 'PaymentInitiation' })
   }
 }
