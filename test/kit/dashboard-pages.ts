@@ -154,7 +154,8 @@ async function addTeam(service: TestApp, { merchantId, memberId, token }: TestMe
 
 async function refund(service: TestApp, token: string, id: unknown, count: number): Promise<void> {
   const document = `mutation ($id: ID!, $amount: Amount!, $reference: String) {
-    refundTransaction(id: $id, amount: $amount, reference: $reference) { __typename ... on Refusal { code message } } }`
+    refundTransaction(id: $id, amount: $amount, reference: $reference) {
+      __typename ... on Refusal { code message } } }`
   for (const n of numbers(count)) {
     const refunded = { id: String(id), amount: amounts.refund, reference: `back-${n}` }
     const { body } = await service.graphql(document, refunded, token)
@@ -170,7 +171,7 @@ async function payOut(service: TestApp, { token }: TestMember, from: number, to:
   }
 }
 
-/** Pays a batch, in which the last recipient has no account; the other batches stay drafts. */
+/** Pays a batch, in which the last recipient has no account. The other batches stay drafts. */
 async function payBatch(service: TestApp, { token }: TestMember, rows: number): Promise<void> {
   const recipients = numbers(rows).map((n) => recipient(`Awa ${n}`, phone))
   const salaries = { title: 'Salaries', recipients: [...recipients, recipient('Nameless', '+22370030001')] }

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+// @ts-expect-error The package has no types: its only export is the path of the program.
 import relayCompiler from 'relay-compiler'
 import type { ConcreteRequest } from 'relay-runtime'
 import { pageNames, queryOf, readPage } from './dashboard-pages.ts'
