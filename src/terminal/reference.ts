@@ -12,12 +12,13 @@ import { refusals } from '../shared/errors.ts'
 import { referenceLengthMax } from '../shared/input.ts'
 import { limits } from '../shared/limits.ts'
 import { grouped } from '../shared/money.ts'
+import { possibleTypesOf, scalarRows, typesWithoutIdOf } from './client-files.ts'
 import { adminCommands, adminFlags } from './usage.ts'
 
 const folder = join(import.meta.dirname, '../docs/reference')
 const printed = 'This page is printed from the code by `npm run docs`. Do not edit it by hand.'
 
-/** Makes the pages of `src/docs/reference` from tables in the code, by their file names. */
+/** Makes the files of `src/docs/reference` from tables in the code and the schema, by their names. */
 export function referencePages(): Record<string, string> {
   return {
     'commands.md': commandsPage(),
@@ -25,6 +26,9 @@ export function referencePages(): Record<string, string> {
     'errors.md': errorsPage(),
     'events.md': eventsPage(),
     'limits.md': limitsPage(),
+    'possibleTypes.json': json(possibleTypesOf()),
+    'scalars.md': scalarsPage(),
+    'typesWithoutId.json': json(typesWithoutIdOf()),
   }
 }
 
@@ -45,6 +49,8 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
     `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`
   return [row(head), `|${'---|'.repeat(head.length)}`, ...rows.map(row)].join('\n')
 }
+
+const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`
 
 const code = (text: string) => `\`${text}\``
 
@@ -176,6 +182,27 @@ function eventsPage(): string {
       ]),
     ),
     '`POST /webhooks/{id}/test` sends the sample event `test`, which is not part of the log.',
+  )
+}
+
+function scalarsPage(): string {
+  return page(
+    'Scalars',
+    [
+      'The GraphQL schema has these scalars beside `ID`, `String`, `Int`, `Float` and `Boolean`. A code',
+      'generator needs their types in your language: the guide',
+      '[GraphQL clients](../guide/graphql-clients.md) has a configuration with those of TypeScript.',
+    ].join('\n'),
+    table(
+      ['Scalar', 'In JSON', 'TypeScript', 'Meaning', 'Specified by'],
+      scalarRows().map((row) => [
+        code(row.name),
+        row.json,
+        code(row.typescript),
+        row.description,
+        row.specifiedBy,
+      ]),
+    ),
   )
 }
 

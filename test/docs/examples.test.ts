@@ -19,6 +19,7 @@ const pages = [
     'webhooks',
     'people-and-keys',
     'approvals',
+    'graphql-clients',
     'test-numbers',
     'going-to-production',
     'administration',
