@@ -2,6 +2,7 @@ import { mine } from '../../identity/callers/actor.ts'
 import type { BatchEventData, LogEvent } from '../../events/catalogue.ts'
 import { changesOf, typesAbout } from '../../events/filter.ts'
 import { builder } from '../../graphql/builder.ts'
+import { replacedBy } from '../../graphql/input.ts'
 import { afterWords, followLog, LogChange } from '../../graphql/log-changes.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { noSuchBatch } from './create.ts'
@@ -103,7 +104,7 @@ builder.subscriptionField('batchProgress', (t) =>
       id: t.arg.id({
         description: 'The batch: its global id, or its id in REST. Default: all batches.',
       }),
-      batchId: t.arg.id({ description: 'The batch, as `id`.', deprecationReason: 'Use `id`.' }),
+      batchId: t.arg.id({ description: 'The batch, as `id`.', deprecationReason: replacedBy('id') }),
       after: t.arg.string({ description: afterWords }),
     },
     subscribe: async (_root, { id: given, batchId: old, after }, ctx) => {
