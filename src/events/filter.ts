@@ -34,7 +34,7 @@ export function changesOf(kind: Kind, id: bigint | number): EventFilter {
 /** Whether a reader wants an event. In the table, `readWanted` decides alike. */
 export function isWanted({ types, data }: EventFilter, event: LogEvent): boolean {
   if (!types.has(event.type)) return false
-  const given = event.data as object as Partial<Record<string, unknown>>
+  const given = event.data as object as Partial<Record<string, string | number | null>>
   return Object.entries(data).every(([field, values]) => {
     const value = given[field]
     return value != null && values.includes(String(value))

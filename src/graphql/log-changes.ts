@@ -122,5 +122,5 @@ export async function followChanges(
 
 /** A table of Prisma whose rows have ids of 64 bits. */
 interface FindsId {
-  findFirst(query: object): Promise<{ id: bigint } | null>
+  findFirst: (query: object) => Promise<{ id: bigint } | null>
 }

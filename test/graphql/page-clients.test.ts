@@ -178,14 +178,16 @@ test('a page and the subscription from its position miss nothing between them', 
   const refund = gql`mutation ($id: ID!) { refundTransaction(id: $id) { __typename } }`
   await service.graphql(print(refund), { id: data.transaction.id }, shop.owner.token)
   const told = Promise.withResolvers<Json>()
+  const checkpoints: unknown[] = []
   const following = client
     .subscribe<Json>({
       query: only('live-payment', 'LivePaymentSubscription'),
-      variables: { after: String(data.asOfSequence) },
+      variables: { id: data.transaction.id, after: String(data.asOfSequence) },
     })
     .subscribe({
-      next: ({ data: change }) => {
-        if (change.transactionChanged.type === 'PAYMENT_REVERSED') told.resolve(change.transactionChanged)
+      next({ data: change, extensions }) {
+        if (extensions) checkpoints.push(extensions['checkpoint'])
+        if (change?.transactionChanged.type === 'PAYMENT_REVERSED') told.resolve(change.transactionChanged)
       },
       error: (error: unknown) => told.reject(error),
     })
@@ -193,6 +195,7 @@ test('a page and the subscription from its position miss nothing between them', 
   const cached = client.readQuery<Json>(page)
   expect(cached.transaction).toMatchObject({ status: 'REVERSED' })
   expect(answers).toHaveLength(1)
+  expect(checkpoints).toEqual([String(data.asOfSequence)])
   following.unsubscribe()
   client.stop()
   await socket.dispose()

@@ -34,7 +34,7 @@ interface Result {
 
 interface Watched {
   results: Result[]
-  end(): void
+  end: () => void
 }
 
 function watch(transport: 'WebSocket' | 'events', args: string, directive = '@checkpoints'): Watched {
