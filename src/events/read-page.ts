@@ -59,7 +59,8 @@ const aboutText = `
 const wantedText = `
   WITH span AS MATERIALIZED (
     SELECT max(position) AS last FROM (
-      SELECT position FROM event WHERE merchant_id = $1 AND position > $2 ORDER BY position LIMIT $6) AS passed
+      SELECT position FROM event WHERE merchant_id = $1 AND position > $2 ORDER BY position LIMIT $6
+    ) AS passed
   )
   SELECT ${columns} FROM event
   WHERE merchant_id = $1 AND position > $2 AND position <= (SELECT last FROM span)

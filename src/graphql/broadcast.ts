@@ -30,7 +30,7 @@ export interface FrameStream {
 }
 
 /** The times that the readers of all streams have in common, in milliseconds. */
-export interface Pace {
+export interface StreamPace {
   /** The longest time without room in a reader's connection. */
   stallMs: number
   /** The pause between two checkpoints. */
@@ -87,31 +87,31 @@ export async function deliver<T>(
   stream: LiveStream<T>,
   write: FrameWrite<T>,
   outlet: Outlet,
-  { stallMs, checkpointMs, sendsCheckpoints }: Pace & { sendsCheckpoints: boolean },
+  { stallMs, checkpointMs, sendsCheckpoints }: StreamPace & { sendsCheckpoints: boolean },
 ): Promise<void> {
-  let told: string | null = null
-  const noted: Outlet = {
+  let known: string | null = null
+  const remembering: Outlet = {
     ...outlet,
     send(frame) {
-      told = frame.cursor
+      known = frame.cursor
       return outlet.send(frame)
     },
   }
-  const tell = () => {
+  const report = () => {
     const cursor = String(stream.cursor)
-    if (cursor === told || stream.signal.aborted) return
-    told = cursor
+    if (cursor === known || stream.signal.aborted) return
+    known = cursor
     if (sendsCheckpoints) outlet.send({ json: checkpointJson(cursor), cursor })
     else outlet.mark?.(cursor)
   }
-  tell()
-  const timer = setInterval(tell, checkpointMs).unref()
+  report()
+  const timer = setInterval(report, checkpointMs).unref()
   try {
     while (!stream.signal.aborted) {
       const hasRoom =
         stream.cursor < channel.cursor()
-          ? await catchUp(channel, stream, write, noted)
-          : await channel.follow(stream, noted)
+          ? await catchUp(channel, stream, write, remembering)
+          : await channel.follow(stream, remembering)
       if (!hasRoom && !(await waitForRoom(stream.signal, outlet, stallMs))) break
     }
   } finally {

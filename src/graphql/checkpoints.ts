@@ -5,8 +5,8 @@ import { limits } from '../shared/limits.ts'
 export const checkpointsDirective = new GraphQLDirective({
   name: 'checkpoints',
   description:
-    `Adds checkpoints to the stream: one at its start, and one every ${limits.checkpointMs / 1_000} seconds ` +
-    'while the log moves on without a result. A checkpoint is a result with `data: null` whose ' +
+    `Adds checkpoints to the stream: one at its start, and one every ${limits.checkpointMs / 1_000} ` +
+    'seconds while the log moves on without a result. A checkpoint is a result with `data: null` whose ' +
     '`extensions.checkpoint` is a cursor. Pass the newest cursor as `after` to resume: what the stream has ' +
     'passed over is then not read again.',
   locations: [DirectiveLocation.SUBSCRIPTION],

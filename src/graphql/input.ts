@@ -65,7 +65,8 @@ export const replacedBy = (name: string) => `Use \`${name}\`. Removed from 2028-
 
 /** The rule of every change, for the description of its input. */
 export const changeRule =
-  'A field that is left out stays as it is. Null removes a value that may be missing; for any other field it is refused.'
+  'A field that is left out stays as it is. Null removes a value that may be missing; for any other field ' +
+  'it is refused.'
 
 function objectOf(type: AnyType): z.ZodObject {
   if (type instanceof z.ZodPipe) return objectOf(type.in)

@@ -17,7 +17,7 @@ import { limits } from '../shared/limits.ts'
 import { accessPlan, checkAccess, findOperation } from './access-plan.ts'
 import { checkAnswer } from './answer-size.ts'
 import { compile } from './compiled.ts'
-import type { FrameStream, Pace } from './broadcast.ts'
+import type { FrameStream, StreamPace } from './broadcast.ts'
 import { toGraphQLError } from './errors.ts'
 import { priorityOf } from './priority.ts'
 import { checkCost, checkShape } from './query-limits.ts'
@@ -92,7 +92,7 @@ const keptLengthMax = 8 * 1_024
  * Makes the functions that read and run operations of a schema. They keep the latest valid documents, so that
  * repeated operations are fast.
  */
-export function createOperations(schema: GraphQLSchema, pace: Partial<Pace> = {}): Operations {
+export function createOperations(schema: GraphQLSchema, pace: Partial<StreamPace> = {}): Operations {
   const documents = new LruMap<string, DocumentNode>(graphqlDocumentsMax)
   const registry: SubscriptionRegistry = {
     channels: new Map(),

@@ -17,7 +17,14 @@ import { actingAs, type Context } from '../context.ts'
 import { invariant } from '../shared/invariant.ts'
 import { limits } from '../shared/limits.ts'
 import { accessPlan, findOperation } from './access-plan.ts'
-import { type Channels, deliver, type Frame, type FrameStream, joinChannel, type Pace } from './broadcast.ts'
+import {
+  type Channels,
+  deliver,
+  type Frame,
+  type FrameStream,
+  joinChannel,
+  type StreamPace,
+} from './broadcast.ts'
 import { isCheckpoints, wantsCheckpoints } from './checkpoints.ts'
 import { type LiveStream, takeSubscriptions } from './live-stream.ts'
 import type { CheckedOperation } from './checked-operation.ts'
@@ -32,7 +39,7 @@ export interface SubscriptionRegistry {
   openings: SharedWindow
   /** Returns the result as a caller may see it; refuses an answer that is too large. */
   show: (result: ExecutionResult, ctx: Context) => ExecutionResult
-  pace: Pace
+  pace: StreamPace
 }
 
 /**

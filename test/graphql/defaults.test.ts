@@ -67,7 +67,8 @@ const created = '{ __typename ... on InvalidInputError { message } ... on NotFou
 /** The document of a request with the argument or field of an owner; the answers must not name new rows. */
 const documents: Record<string, (given: string) => string> = {
   'Query.paymentStats': (given) =>
-    `{ ${call('paymentStats', 'from: "2026-01-01"', 'to: "2026-02-01"', given)} { buckets { start groups { count } } } }`,
+    `{ ${call('paymentStats', 'from: "2026-01-01"', 'to: "2026-02-01"', given)} {
+      buckets { start groups { count } } } }`,
   'Query.verifyAuditLog': (given) => `{ ${call('verifyAuditLog', given)} { upTo isComplete } }`,
   'Batch.recipients': (given) => `{ batch(id: ${ids['batch']}) { ${call('recipients', given)} ${page} } }`,
   'PaymentLink.payments': (given) =>
@@ -89,8 +90,9 @@ const documents: Record<string, (given: string) => string> = {
     `mutation { authenticate(input: { apiKey: "${shop.apiKey}", apiSecret: "${shop.apiSecret}", ${given} }) {
       ... on AccessToken { scopes expiresIn } } }`,
   CreateBeneficiaryInput: (given) =>
-    `mutation { createBeneficiary(input: { name: "A", account: "70000001", paymentMethod: OperatorA, ${given} }) {
-      ... on Beneficiary { category } } }`,
+    `mutation { createBeneficiary(
+      input: { name: "A", account: "70000001", paymentMethod: OperatorA, ${given} }
+    ) { ... on Beneficiary { category } } }`,
   InviteMemberInput: (given) =>
     `mutation { inviteMember(input: { name: "A", email: "a${newEmail()}@shop.test", ${given} }) {
       ... on TeamMember { role } } }`,
@@ -179,7 +181,7 @@ test('the default of `first` does not count beside `last`', async () => {
   expect(shown).toMatchObject({ paymentLinks: { edges: [{}, {}, {}] } })
 })
 
-test('a field or a parameter that a request of REST leaves out, or gives as null, has its default', async () => {
+test('a field or parameter that REST leaves out, or gives as null, has its default', async () => {
   const { token, apiKey, apiSecret } = shop
   const send = async (method: string, path: string, body?: object, headers = {}) =>
     (await fixture.rest(method, path, { token, body, headers })).body

@@ -20,7 +20,8 @@ export async function writeEvents(owner: pg.Pool, merchantIds: readonly number[]
 export async function fillLog(owner: pg.Pool, merchantId: number, count: number): Promise<void> {
   await owner.query(
     `SELECT append_events(array_agg(
-       ($1, 'payment_pending', jsonb_build_object('n', n, 'reference', n::text))::new_event ORDER BY n), now())
+       ($1, 'payment_pending', jsonb_build_object('n', n, 'reference', n::text))::new_event ORDER BY n
+     ), now())
      FROM generate_series(1, $2) AS n`,
     [merchantId, count],
   )

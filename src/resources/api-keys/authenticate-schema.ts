@@ -49,7 +49,7 @@ const AuthenticateInputType = inputOf('AuthenticateInput', authenticateInput, {
     apiKey: 'The public part of the API key.',
     apiSecret: 'The secret part of the API key.',
     scopes: 'Scopes of the token, each one that the key holds.',
-    expiresInHours: `Lifetime of the token in whole hours, ${limits.tokenHoursMin} to ${limits.tokenHoursMax}.`,
+    expiresInHours: `Lifetime in whole hours, ${limits.tokenHoursMin} to ${limits.tokenHoursMax}.`,
     limits: "Limits of the token, each at most as wide as the key's own. Default: the limits of the key.",
   },
 })

@@ -55,8 +55,8 @@ builder.subscriptionField('paymentLinkUsed', (t) =>
     type: PaymentLinkUse,
     scope: ['payment_links'],
     description:
-      'Successful payments by all payment links, or by one, in order. Pass `after` to resume: no payment is ' +
-      'lost or repeated.',
+      'Successful payments by all payment links, or by one, in order. Pass `after` to resume: no payment ' +
+      'is lost or repeated.',
     args: {
       id: t.arg.id({
         description: 'The payment link: its global id, or its id in REST. Default: all payment links.',

@@ -42,8 +42,8 @@ const method = z
 
 /**
  * Returns the arguments of `refine` for a field of the destination. The field is required unless the payout
- * has `destination`, or names a beneficiary, which has both fields. The check also runs if other fields are wrong, so that all
- * problems are reported together.
+ * has `destination`, or names a beneficiary, which has both fields. The check also runs if other fields are
+ * wrong, so that all problems are reported together.
  */
 const given = (field: 'paymentMethod' | 'destinationPhone') =>
   [
@@ -136,12 +136,12 @@ export async function createPayout(
   const own = ctx.idempotentOperation?.isResumed && isOwn(ctx, await findExisting(ctx, named), input)
   if (own) return { id: own.id, isNew: false }
   checkDay(ctx, input.scheduledAt)
-  const places = raw.destination == null ? flatPlaces : nestedPlaces
-  const destination = await findDestination(ctx, input, places)
+  const names = raw.destination == null ? flatNames : nestedNames
+  const destination = await findDestination(ctx, input, names)
   if (!ctx.operators.find(destination.provider)) {
     throw invalidInput([
       {
-        field: destination.beneficiaryId === null ? places.paymentMethod : places.beneficiaryMethod,
+        field: destination.beneficiaryId === null ? names.paymentMethod : names.beneficiaryMethod,
         message: 'names an operator that this service is not set up for; choose another',
       },
     ])
@@ -196,23 +196,23 @@ interface Destination {
 }
 
 /** The fields of the destination in both forms of the input, as refusals name them. */
-const flatPlaces = {
+const flatNames = {
   beneficiaryId: 'beneficiaryId',
   paymentMethod: 'paymentMethod',
   beneficiaryMethod: 'paymentMethod',
 }
-const nestedPlaces = {
+const nestedNames = {
   beneficiaryId: 'destination.beneficiaryId',
   paymentMethod: 'destination.mobile.paymentMethod',
   beneficiaryMethod: 'destination.beneficiaryId',
 }
-type Places = typeof flatPlaces
+type FieldNames = typeof flatNames
 
 /**
  * Reads the number and the operator from the input or from the beneficiary.
  * @throws DomainError NOT_FOUND, INVALID_INPUT
  */
-async function findDestination(ctx: Context, input: Input, places: Places): Promise<Destination> {
+async function findDestination(ctx: Context, input: Input, names: FieldNames): Promise<Destination> {
   const { paymentMethod, destinationPhone } = input
   if (input.beneficiaryId == null) {
     if (paymentMethod == null || destinationPhone == null) throw new DomainError('INVALID_INPUT')
@@ -223,9 +223,9 @@ async function findDestination(ctx: Context, input: Input, places: Places): Prom
   if (!beneficiary) throw new DomainError('NOT_FOUND', 'There is no such beneficiary.')
   const { name, account, paymentMethod: stored, isActive } = beneficiary
   const problems: (FieldProblem | false)[] = [
-    !isActive && { field: places.beneficiaryId, message: 'names a beneficiary that is not active' },
+    !isActive && { field: names.beneficiaryId, message: 'names a beneficiary that is not active' },
     stored === 'BankTransfer' && {
-      field: places.beneficiaryId,
+      field: names.beneficiaryId,
       message: 'names a beneficiary of BankTransfer, which is not yet supported',
     },
     paymentMethod != null &&

@@ -95,8 +95,8 @@ builder.subscriptionField('events', (t) =>
     type: Event,
     scope: ['webhooks'],
     description:
-      'The events of the log, in order, or those of some types. Pass `after` to resume: no event is lost or ' +
-      'repeated.',
+      'The events of the log, in order, or those of some types. Pass `after` to resume: no event is lost ' +
+      'or repeated.',
     args: {
       types: t.arg({ type: [EventType], description: 'Only events of these types. Default: all types.' }),
       after: t.arg.string({ description: `${afterWords} Default: only new events.` }),

@@ -25,8 +25,8 @@ const whom = `{ totalCount nodes ${person} pageInfo { startCursor endCursor } }`
 const recipients = (args: string) =>
   `query ($c: String) { batches(first: 50) { nodes { recipients(${args}) ${whom} } } }`
 const followed = (variables: object): IsolationRequest => ({
-  document: `subscription ($id: ID, $old: ID, $after: String) { batchProgress(id: $id, batchId: $old, after: $after) {
-    sequence totalAmount batch { title } } }`,
+  document: `subscription ($id: ID, $old: ID, $after: String) {
+    batchProgress(id: $id, batchId: $old, after: $after) { sequence totalAmount batch { title } } }`,
   variables,
   isStream: true,
 })

@@ -24,7 +24,7 @@ interface Change {
   shown: string
   /** The path of the list in REST, where the object has an id; else that of the object. */
   path: string
-  /** What the object is made of, in REST; every field that can be removed has a value. */
+  /** The fields of the new object, in REST. Every field that can be removed has a value. */
   made: object
   /** Another value of each field than that of the new object. */
   values: Readonly<Record<string, unknown>>
