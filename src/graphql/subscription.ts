@@ -94,10 +94,15 @@ export async function openSubscription(
  */
 function takeKind(kinds: Map<string, number>, ctx: Context, subject: string | undefined): () => void {
   const key = `merchant:${actorOf(ctx).merchantId}`
-  const slot = subject
-    ? { key: `${key} ${subject}`, max: limits.subscriptionKindsPerObjectMax, whose: 'merchant' }
-    : { key, max: limits.subscriptionKindsPerMerchantMax, whose: 'merchant' }
-  return takeSubscriptions(kinds, `different subscriptions${subject ? ' to one object' : ''}`, [slot])
+  const whose = 'merchant'
+  if (!subject) {
+    const max = limits.subscriptionKindsPerMerchantMax
+    return takeSubscriptions(kinds, 'different subscriptions', [{ key, max, whose }])
+  }
+  return takeSubscriptions(kinds, 'different subscriptions to one object', [
+    { key: `${key} ${subject}`, max: limits.subscriptionKindsPerObjectMax, whose },
+    { key: `${key} objects`, max: limits.subscriptionKindsOfObjectsMax, whose },
+  ])
 }
 
 /**

@@ -181,10 +181,12 @@ export const limits = {
    */
   subscriptionKindsPerMerchantMax: 32,
   /**
-   * Kinds of subscriptions to one object (a payment, a payout, a batch, a link) at once. They do not count
-   * among those of the merchant, because they are executed only for the few events of their object.
+   * Kinds of subscriptions to one object (a payment, a payout, a batch, a link) at once: for each object, and
+   * for all objects of a merchant. They do not count among the kinds above, because they are executed only for
+   * the few events of their object; but each of them looks at every event.
    */
   subscriptionKindsPerObjectMax: 32,
+  subscriptionKindsOfObjectsMax: 500,
   /** The pause between two checkpoints of a stream: see `graphql/checkpoints.ts`. */
   checkpointMs: 10 * second,
   /** A client that reads nothing of a stream or a download for this time is disconnected. */

@@ -259,6 +259,7 @@ function limitsPage(): string {
     ['Subscriptions of a merchant', grouped(limits.subscriptionsPerMerchantMax)],
     ['Different subscriptions of a merchant to many objects', String(limits.subscriptionKindsPerMerchantMax)],
     ['Different subscriptions of a merchant to one object', String(limits.subscriptionKindsPerObjectMax)],
+    ['Different subscriptions of a merchant to single objects', String(limits.subscriptionKindsOfObjectsMax)],
     ['WebSocket connections of one token', String(limits.webSocketsPerTokenMax)],
     ['WebSocket connections of one address', String(limits.webSocketsPerAddressMax)],
   ]

@@ -1,5 +1,5 @@
 import { request } from 'node:http'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { eventually } from '../kit/eventually.ts'
 import { createOperations } from '../../src/graphql/operation.ts'
@@ -8,6 +8,7 @@ import { serveSubscriptions } from '../../src/http/subscriptions.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { serve } from '../kit/graphql.ts'
 import { strength } from '../kit/strength.ts'
+import { useBounds } from '../kit/use-bounds.ts'
 
 /** The number of readers under load; 5,000 by hand. */
 const loadReaders = Number(process.env['LOAD_READERS'] ?? strength(100, 300))
@@ -174,6 +175,12 @@ test('subscriptions to one object count for this object alone, 32 different ones
   const refused = await overSocket(fixture.issue(), narrowed(max * 3, 'payment:1'))
   await eventually(() => refused.refusal !== null)
   expect(refused.refusal).toContain('at most 32 different subscriptions to one object at a time')
+  // All objects of the merchant have a bound too.
+  const bounds: { subscriptionKindsOfObjectsMax: number } = limits
+  useBounds(bounds, { subscriptionKindsOfObjectsMax: max * 3 }, onTestFinished)
+  const beyond = await overSocket(fixture.issue(), narrowed(0, 'payment:0'))
+  await eventually(() => beyond.refusal !== null)
+  expect(beyond.refusal).toContain(`at most ${max * 3} different subscriptions to one object at a time`)
   readers.push(await overSocket(fixture.issue({ merchantId: 2 }), narrowed(0, 'payment:1')))
   readers.push(await overSocket(fixture.issue(), follow))
   await eventually(() => ticks.open === readers.length)
