@@ -169,7 +169,7 @@ export function openFeed(pool: Pool, log: Log): Feed {
           if (signal.aborted) return
           cursor = event.position
         }
-        if (page.length === 0) await stream.changed(version, signal)
+        if (page.length === 0) await stream.changed(version, signal, filter)
       }
     } finally {
       leave(merchantId)

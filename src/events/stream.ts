@@ -1,5 +1,6 @@
 import { limits } from '../shared/limits.ts'
 import type { LogEvent } from './catalogue.ts'
+import { type EventFilter, isWanted } from './filter.ts'
 
 /** The number of newest events of a merchant that a stream keeps in memory. */
 export const eventRingMax = 1_000
@@ -15,8 +16,26 @@ export interface Stream {
   since(position: bigint): readonly LogEvent[] | null
   /** Returns a counter of the changes; pass it to `changed` to wait for the next change. */
   version(): number
-  /** Resolves when the version is no longer `version`, or when `signal` aborts. */
-  changed(version: number, signal: AbortSignal): Promise<void>
+  /**
+   * Resolves when the version is no longer `version`, or when `signal` aborts. With a filter it resolves for
+   * wanted events, and for others once a second at most: so a stream of few events costs little.
+   */
+  changed(version: number, signal: AbortSignal, filter?: EventFilter): Promise<void>
+}
+
+/** The longest time for which events that a reader does not want leave it behind. */
+const unwantedMs = 1_000
+
+/** A reader that has read all events. */
+interface Waiter {
+  notify: () => void
+  filter: EventFilter | undefined
+  /** When it began to wait. */
+  begun: number
+}
+
+function isDue({ filter, begun }: Waiter, added: readonly LogEvent[], now: number): boolean {
+  return !filter || now - begun >= unwantedMs || added.some((event) => isWanted(filter, event))
 }
 
 export function createStream(readPage: (after: bigint) => Promise<LogEvent[]>): Stream {
@@ -25,21 +44,25 @@ export function createStream(readPage: (after: bigint) => Promise<LogEvent[]>): 
   let tail: bigint | null = null
   let version = 0
   let reading: Promise<void> | null = null
-  const waiting = new Set<() => void>()
+  const waiting = new Set<Waiter>()
 
   async function catchUp(head: bigint): Promise<void> {
     // The first call only records where the log ends: a reader that wants earlier events reads them from the
     // table.
+    const isFirst = tail === null
+    const added: LogEvent[] = []
     if (tail === null) tail = head
     while (tail < head) {
       const page = await readPage(tail)
       const last = page.at(-1)
       if (!last) break
       ring = [...ring, ...page].slice(-eventRingMax)
+      added.push(...page)
       tail = last.position
     }
     version += 1
-    for (const notify of Array.from(waiting)) notify()
+    const now = performance.now()
+    for (const waiter of Array.from(waiting)) if (isFirst || isDue(waiter, added, now)) waiter.notify()
   }
 
   return {
@@ -63,15 +86,16 @@ export function createStream(readPage: (after: bigint) => Promise<LogEvent[]>): 
       return ring.slice(from, from + limits.eventPageMax)
     },
     version: () => version,
-    changed(seen, signal) {
+    changed(seen, signal, filter) {
       if (version !== seen || signal.aborted) return Promise.resolve()
       return new Promise((resolve) => {
         const notify = () => {
-          waiting.delete(notify)
+          waiting.delete(waiter)
           signal.removeEventListener('abort', notify)
           resolve()
         }
-        waiting.add(notify)
+        const waiter: Waiter = { notify, filter, begun: performance.now() }
+        waiting.add(waiter)
         signal.addEventListener('abort', notify, { once: true })
       })
     },

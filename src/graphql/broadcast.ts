@@ -104,9 +104,9 @@ export async function deliver<T>(
     if (sendsCheckpoints) outlet.send({ json: checkpointJson(cursor), cursor })
     else outlet.mark?.(cursor)
   }
-  report()
   const timer = setInterval(report, checkpointMs).unref()
   try {
+    report()
     while (!stream.signal.aborted) {
       const hasRoom =
         stream.cursor < channel.cursor()

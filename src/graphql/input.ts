@@ -63,10 +63,14 @@ export function inputOf<Input extends z.ZodType<unknown, object>>(
 /** Returns the reason of a deprecation: what replaces the input, and the day from which it may be missing. */
 export const replacedBy = (name: string) => `Use \`${name}\`. Removed from 2028-01-01.`
 
-/** The rule of every change, for the description of its input. */
-export const changeRule =
-  'A field that is left out stays as it is. Null removes a value that may be missing; for any other field ' +
-  'it is refused.'
+/**
+ * Returns the description of the input of a change, with the rule of all changes.
+ * @param route the same change in REST
+ * @param nullInRest which nulls REST takes as fields that are left out
+ */
+export const changeWords = (object: string, route: string, nullInRest = 'such a null') =>
+  `Changes of ${object}. A field that is left out stays as it is. Null removes a value that may be missing; ` +
+  `for any other field it is refused. Same as ${route} in REST, where ${nullInRest} changes nothing.`
 
 function objectOf(type: AnyType): z.ZodObject {
   if (type instanceof z.ZodPipe) return objectOf(type.in)

@@ -75,13 +75,20 @@ export function liveStream<T>(ctx: Context, log: EventLog<T>): LiveStream<T> {
 }
 
 /**
- * Reads the cursor from which a reader of a log continues.
+ * Reads the cursor from which a reader of a log continues: the later one of the cursor that the client gave
+ * and that of its last event. A browser that connects again repeats the first, which is old by then.
  * @throws DomainError INVALID_INPUT
- * @param after the cursor that the client gave, if any
  */
-export function readCursor(after: string | null): bigint | null {
-  if (after === null) return null
-  if (/^\d{1,18}$/.test(after)) return BigInt(after)
+export function readCursor(
+  after: string | null | undefined,
+  { lastEventId }: Pick<Context, 'lastEventId'>,
+): bigint | null {
+  const [given, last] = [after, lastEventId].map((cursor) => (cursor == null ? null : readDigits(cursor)))
+  return given != null && last != null && last > given ? last : (given ?? last ?? null)
+}
+
+function readDigits(cursor: string): bigint {
+  if (/^\d{1,18}$/.test(cursor)) return BigInt(cursor)
   throw invalidInput([{ field: 'after', message: 'must be a cursor from an answer of this service' }])
 }
 

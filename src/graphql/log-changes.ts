@@ -51,8 +51,7 @@ interface LogPart {
 
 /**
  * Opens a stream over the log of the caller's merchant.
- * @param after the cursor that the client gave, if any; without one, `Last-Event-ID` of a client of SSE that
- *   reconnects
+ * @param after the cursor that the client gave, if any; see `readCursor`
  * @param part by default the whole log
  * @throws DomainError INVALID_INPUT, as `readCursor`; the errors of `liveStream`
  */
@@ -62,7 +61,7 @@ export async function followLog(
   { filter, also, ...named }: Partial<LogPart> = {},
 ): Promise<LiveStream<LogEvent>> {
   const { merchantId } = mine(ctx)
-  const start = await ctx.feed.start(merchantId, readCursor(after ?? ctx.lastEventId))
+  const start = await ctx.feed.start(merchantId, readCursor(after, ctx))
   return liveStream<LogEvent>(ctx, {
     ...start,
     ...named,

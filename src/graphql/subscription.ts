@@ -99,10 +99,16 @@ function takeKind(kinds: Map<string, number>, ctx: Context, subject: string | un
     const max = limits.subscriptionKindsPerMerchantMax
     return takeSubscriptions(kinds, 'different subscriptions', [{ key, max, whose }])
   }
-  return takeSubscriptions(kinds, 'different subscriptions to one object', [
-    { key: `${key} ${subject}`, max: limits.subscriptionKindsPerObjectMax, whose },
-    { key: `${key} objects`, max: limits.subscriptionKindsOfObjectsMax, whose },
-  ])
+  const ofOne = { key: `${key} ${subject}`, max: limits.subscriptionKindsPerObjectMax, whose }
+  const ofAll = { key: `${key} objects`, max: limits.subscriptionKindsOfObjectsMax, whose }
+  const leaveAll = takeSubscriptions(kinds, 'different subscriptions to single objects', [ofAll])
+  try {
+    const leaveOne = takeSubscriptions(kinds, 'different subscriptions to one object', [ofOne])
+    return () => [leaveAll, leaveOne].forEach((leave) => leave())
+  } catch (error) {
+    leaveAll()
+    throw error
+  }
 }
 
 /**

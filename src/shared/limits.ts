@@ -182,8 +182,8 @@ export const limits = {
   subscriptionKindsPerMerchantMax: 32,
   /**
    * Kinds of subscriptions to one object (a payment, a payout, a batch, a link) at once: for each object, and
-   * for all objects of a merchant. They do not count among the kinds above, because they are executed only for
-   * the few events of their object; but each of them looks at every event.
+   * for all objects of a merchant. They do not count among the kinds above, because they are executed only
+   * for the few events of their object.
    */
   subscriptionKindsPerObjectMax: 32,
   subscriptionKindsOfObjectsMax: 500,

@@ -37,7 +37,7 @@ async function typeErrors(blocks: readonly string[]): Promise<string> {
 
 test('the blocks of TypeScript in the guide compile', async () => {
   const blocks = blocksOf(guide, 'ts')
-  expect(blocks).toHaveLength(3)
+  expect(blocks).toHaveLength(4)
   expect(await typeErrors(blocks)).toBe('')
 })
 

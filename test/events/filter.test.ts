@@ -1,10 +1,10 @@
 import type pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { EventType, LogEvent } from '../../src/events/catalogue.ts'
 import { type EventFilter, changesOf, isWanted, typesAbout } from '../../src/events/filter.ts'
 import { openFeed } from '../../src/events/feed.ts'
 import { eventSpanMax, readWanted } from '../../src/events/read-page.ts'
-import { eventRingMax } from '../../src/events/stream.ts'
+import { createStream, eventRingMax } from '../../src/events/stream.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts'
 import { onOwnBehalf } from '../kit/event-log.ts'
@@ -42,7 +42,8 @@ function rowOf(n: number): Omit<Row, 'position'> {
   if (n % 50 === 0) return { type: 'payout_completed', data: { payout_id: n % 400, ...common } }
   // Without a reference and a status.
   if (n % 50 === 2) return { type: 'payment_pending', data: { transaction_id: n % 3_000 } }
-  if (n % 50 === 1) return { type: 'batch_progress', data: { batch_id: n % 3, status: 'processing' } }
+  if (n % 10 === 1)
+    return { type: 'batch_progress', data: { batch_id: n % 100 === 1 ? 1 : 2, status: 'processing' } }
   const type = common.status === 'failed' ? 'payment_failed' : 'payment_received'
   return { type, data: { transaction_id: n % 3_000, ...common } }
 }
@@ -155,6 +156,32 @@ test.each<[string, EventFilter, number]>([
   expect(ofEvents[0]?.[1]).toBeLessThanOrEqual(most + 2)
 })
 
+test('events that a reader does not want wake it once a second at most', async () => {
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(0)
+  onTestFinished(() => clock.mockRestore())
+  const added: LogEvent[] = []
+  const stream = createStream(() => Promise.resolve(added.splice(0)))
+  await stream.advance(0n)
+  let [position, wakes] = [0n, 0]
+  const wait = () => {
+    const { signal } = new AbortController()
+    void stream.changed(stream.version(), signal, changesOf('payout', 1)).then(() => (wakes += 1))
+  }
+  const happens = async (type: EventType) => {
+    position += 1n
+    added.push({ position, type, data: { payout_id: 1 } } as unknown as LogEvent)
+    await stream.advance(position)
+    return wakes
+  }
+  wait()
+  clock.mockReturnValue(999)
+  expect([await happens('batch_draft'), await happens('payment_pending')]).toEqual([0, 0])
+  expect(await happens('payout_pending')).toBe(1)
+  wait()
+  clock.mockReturnValue(1_999)
+  expect(await happens('batch_draft')).toBe(2)
+})
+
 test('memory gives a narrowed reader the same events, and the last of each page', async () => {
   const { merchantId: other } = await makeMerchant(db.database.pool)
   const feed = onOwnBehalf(openFeed(db.database.pool, createLog('silent')))
@@ -163,6 +190,9 @@ test('memory gives a narrowed reader the same events, and the last of each page'
   const filter = { types: typesAbout('payout'), data: {} }
   const narrowed = feed.subscribe({ ...reading, filter })
   const first = narrowed.next()
+  // From now on, new events are in memory.
+  feed.notify(String(other))
+  await new Promise((resolve) => setTimeout(resolve, 50))
   const events = rows.slice(0, eventRingMax / 2)
   await db.owner.query(
     `SELECT append_events(array_agg(($1, e->>'type', e->'data')::new_event ORDER BY n), now())

@@ -1,4 +1,4 @@
-import { ApolloClient, gql, HttpLink, InMemoryCache } from '@apollo/client'
+import { ApolloClient, gql, HttpLink, InMemoryCache, Observable } from '@apollo/client'
 import { GraphQLWsLink } from '@apollo/client/link/subscriptions'
 import { ApolloLink } from '@apollo/client/link'
 import { createClient } from 'graphql-ws'
@@ -164,9 +164,23 @@ test('a page and the subscription from its position miss nothing between them', 
     webSocketImpl: WebSocket,
     connectionParams: { authorization },
   })
+  const checkpoints: unknown[] = []
   const link = ApolloLink.split(
     ({ operationType }) => operationType === 'subscription',
-    new GraphQLWsLink(socket),
+    // As in the guide: only links see a checkpoint.
+    new ApolloLink((operation, forward) => {
+      const results = forward(operation)
+      return new Observable((observer) =>
+        results.subscribe({
+          next(result) {
+            if (result.extensions) checkpoints.push(result.extensions['checkpoint'])
+            observer.next(result)
+          },
+          error: (error) => observer.error(error),
+          complete: () => observer.complete(),
+        }),
+      )
+    }).concat(new GraphQLWsLink(socket)),
     new HttpLink({ uri: `${service.url}/graphql`, fetch: ask }),
   )
   const client = new ApolloClient({ link, cache: new InMemoryCache({ possibleTypes }) })
@@ -178,16 +192,14 @@ test('a page and the subscription from its position miss nothing between them', 
   const refund = gql`mutation ($id: ID!) { refundTransaction(id: $id) { __typename } }`
   await service.graphql(print(refund), { id: data.transaction.id }, shop.owner.token)
   const told = Promise.withResolvers<Json>()
-  const checkpoints: unknown[] = []
   const following = client
     .subscribe<Json>({
       query: only('live-payment', 'LivePaymentSubscription'),
       variables: { id: data.transaction.id, after: String(data.asOfSequence) },
     })
     .subscribe({
-      next({ data: change, extensions }) {
-        if (extensions) checkpoints.push(extensions['checkpoint'])
-        if (change?.transactionChanged.type === 'PAYMENT_REVERSED') told.resolve(change.transactionChanged)
+      next: ({ data: change }) => {
+        if (change.transactionChanged.type === 'PAYMENT_REVERSED') told.resolve(change.transactionChanged)
       },
       error: (error: unknown) => told.reject(error),
     })

@@ -180,7 +180,7 @@ test('subscriptions to one object count for this object alone, 32 different ones
   useBounds(bounds, { subscriptionKindsOfObjectsMax: max * 3 }, onTestFinished)
   const beyond = await overSocket(fixture.issue(), narrowed(0, 'payment:0'))
   await eventually(() => beyond.refusal !== null)
-  expect(beyond.refusal).toContain(`at most ${max * 3} different subscriptions to one object at a time`)
+  expect(beyond.refusal).toContain(`at most ${max * 3} different subscriptions to single objects at a time`)
   readers.push(await overSocket(fixture.issue({ merchantId: 2 }), narrowed(0, 'payment:1')))
   readers.push(await overSocket(fixture.issue(), follow))
   await eventually(() => ticks.open === readers.length)

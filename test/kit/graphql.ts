@@ -10,7 +10,7 @@ import { createRequestLimits, type RequestLimits } from '../../src/limits/reques
 import type { Scope } from '../../src/identity/callers/scopes.ts'
 import type { Context, Services } from '../../src/context.ts'
 import type { AccessRule } from '../../src/graphql/access-plan.ts'
-import { type EventLog, liveStream } from '../../src/graphql/live-stream.ts'
+import { type EventLog, liveStream, readCursor } from '../../src/graphql/live-stream.ts'
 import { DomainError } from '../../src/shared/errors.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 
@@ -243,7 +243,7 @@ function makeSchema(ticks: Ticks, paid: number[]): GraphQLSchema {
   if (!field || !broken) throw new Error('the schema lacks its subscriptions')
   field.subscribe = (_root, { after, every, of }: TicksArgs, ctx: Context) =>
     liveStream(ctx, {
-      ...logOf(ticks, after ?? ctx.lastEventId),
+      ...logOf(ticks, readCursor(after, ctx)?.toString() ?? null),
       ...(every && { wants: ({ n }) => n % every === 0 }),
       ...(of && { subject: of }),
     })

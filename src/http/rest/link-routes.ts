@@ -1,7 +1,7 @@
 import { createLinkInput } from '../../resources/payment-links/create.ts'
 import { linkFilterInput } from '../../resources/payment-links/list.ts'
 import { updateLinkInput } from '../../resources/payment-links/update.ts'
-import { bareList, body, idOf, pageOptions, type RestRoute } from './route.ts'
+import { bareList, body, changeBody, idOf, pageOptions, type RestRoute } from './route.ts'
 
 export const linkRoutes: readonly RestRoute[] = [
   {
@@ -32,7 +32,10 @@ export const linkRoutes: readonly RestRoute[] = [
     path: '/payment-links/{id}',
     status: 200,
     operation: 'UpdatePaymentLink',
-    variables: (request) => ({ ...idOf(request), input: body(request, updateLinkInput) }),
+    variables: (request) => ({
+      ...idOf(request),
+      input: changeBody(request, updateLinkInput, ['description', 'amount', 'usageLimit', 'expiresAt']),
+    }),
     data: () => undefined,
   },
 ]

@@ -134,6 +134,24 @@ export function body<T extends z.ZodType>(request: RestRequest, schema: T): z.ou
   return readInput(schema, readObject(request))
 }
 
+/**
+ * Reads the body of a change. Null leaves a field as it is, because clients send it for fields that they do
+ * not set; GraphQL refuses it.
+ * @param removable the fields that null empties
+ * @throws DomainError INVALID_INPUT that lists every problem, UNSUPPORTED_MEDIA_TYPE
+ */
+export function changeBody<T extends z.ZodType>(
+  request: RestRequest,
+  schema: T,
+  removable: readonly string[] = [],
+): z.output<T> {
+  const given = Object.entries(readObject(request))
+  return readInput(
+    schema,
+    Object.fromEntries(given.filter(([name, value]) => value !== null || removable.includes(name))),
+  )
+}
+
 /** Reads a body that may be large, without delaying other requests. */
 export async function largeBody<T extends z.ZodType>(request: RestRequest, schema: T): Promise<z.output<T>> {
   const bytes = jsonOf(request)

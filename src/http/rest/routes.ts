@@ -22,6 +22,7 @@ import { linkRoutes } from './link-routes.ts'
 import {
   bareList,
   body,
+  changeBody,
   idOf,
   inSchemaWords,
   orderedPageInput,
@@ -164,7 +165,7 @@ export const routes: readonly RestRoute[] = [
     path: '/beneficiaries/{id}',
     status: 200,
     operation: 'UpdateBeneficiary',
-    variables: (request) => ({ ...idOf(request), input: body(request, updateBeneficiaryInput) }),
+    variables: (request) => ({ ...idOf(request), input: changeBody(request, updateBeneficiaryInput) }),
     data: () => undefined,
   },
   {
@@ -192,7 +193,7 @@ export const routes: readonly RestRoute[] = [
     path: '/webhooks/{id}',
     status: 200,
     operation: 'UpdateWebhook',
-    variables: (request) => ({ ...idOf(request), input: body(request, updateWebhookInput) }),
+    variables: (request) => ({ ...idOf(request), input: changeBody(request, updateWebhookInput) }),
   },
   {
     method: 'DELETE',
@@ -262,7 +263,7 @@ export const routes: readonly RestRoute[] = [
     path: '/settings',
     status: 200,
     operation: 'UpdateSettings',
-    variables: (request) => ({ input: body(request, updateSettingsInput) }),
+    variables: (request) => ({ input: changeBody(request, updateSettingsInput) }),
     statusOf: (settings: SettingsAnswer, { input }: { input: object }) =>
       leftWaiting(settings, input) ? 202 : 200,
     message: settingsMessage,

@@ -1,6 +1,6 @@
 import { mine } from '../../identity/callers/actor.ts'
 import { builder } from '../../graphql/builder.ts'
-import { changeRule, inputOf } from '../../graphql/input.ts'
+import { changeWords, inputOf } from '../../graphql/input.ts'
 import { PayoutMethod, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { connectionType, newestFirst, offsetArg } from '../../graphql/connection.ts'
@@ -125,7 +125,7 @@ const CreateBeneficiaryInput = inputOf('CreateBeneficiaryInput', createBeneficia
 })
 
 const UpdateBeneficiaryInput = inputOf('UpdateBeneficiaryInput', updateBeneficiaryInput, {
-  description: `Changes of a beneficiary. ${changeRule} Same as PUT /beneficiaries/{id} in REST.`,
+  description: changeWords('a beneficiary', 'PUT /beneficiaries/{id}'),
   fields: {
     name: `The name of the payee, 1 to ${limits.beneficiaryNameLengthMax} characters.`,
     account: accountWords,

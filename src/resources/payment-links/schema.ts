@@ -1,6 +1,6 @@
 import { mine } from '../../identity/callers/actor.ts'
 import { builder } from '../../graphql/builder.ts'
-import { changeRule, inputOf } from '../../graphql/input.ts'
+import { changeWords, inputOf } from '../../graphql/input.ts'
 import { Currency, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { connectionType, offsetArg } from '../../graphql/connection.ts'
@@ -184,7 +184,7 @@ const CreatePaymentLinkInput = inputOf('CreatePaymentLinkInput', createLinkInput
 })
 
 const UpdatePaymentLinkInput = inputOf('UpdatePaymentLinkInput', updateLinkInput, {
-  description: `Changes of a payment link. ${changeRule} Same as PUT /payment-links/{id} in REST.`,
+  description: changeWords('a payment link', 'PUT /payment-links/{id}'),
   fields: {
     title: `The title that payers see, 1 to ${linkTitleLengthMax} characters.`,
     description: `A text that payers see, at most ${grouped(linkDescriptionLengthMax)} characters.`,

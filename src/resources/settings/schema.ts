@@ -1,6 +1,6 @@
 import { mine, ownMerchantId } from '../../identity/callers/actor.ts'
 import { builder } from '../../graphql/builder.ts'
-import { changeRule, inputOf } from '../../graphql/input.ts'
+import { changeWords, inputOf } from '../../graphql/input.ts'
 import { wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { globalId } from '../../shared/ids.ts'
@@ -144,7 +144,7 @@ builder.queryField('settings', (t) =>
 )
 
 const UpdateSettingsInput = inputOf('UpdateSettingsInput', updateSettingsInput, {
-  description: `Changes of the settings. ${changeRule} Same as PUT /settings in REST.`,
+  description: changeWords('the settings', 'PUT /settings', 'every null'),
   fields: {
     businessName: `The name of the business, 1 to ${limits.merchantNameLengthMax} characters.`,
     notificationEmail: 'The e-mail address for messages about the account. Null or an empty text removes it.',

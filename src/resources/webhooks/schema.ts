@@ -2,7 +2,7 @@ import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import type { EventType as EventName } from '../../events/catalogue.ts'
 import { builder } from '../../graphql/builder.ts'
-import { changeRule, inputOf, replacedBy } from '../../graphql/input.ts'
+import { changeWords, inputOf, replacedBy } from '../../graphql/input.ts'
 import { EventType } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import {
@@ -223,7 +223,7 @@ const RegisterInput = inputOf('RegisterWebhookInput', registerWebhookInput, {
   },
 })
 const UpdateInput = inputOf('UpdateWebhookInput', updateWebhookInput, {
-  description: `Changes of a webhook endpoint. ${changeRule} Same as PUT /webhooks/{id} in REST.`,
+  description: changeWords('a webhook endpoint', 'PUT /webhooks/{id}'),
   fields: {
     url: urlWords,
     events: 'The types of events that the endpoint receives from now on.',
