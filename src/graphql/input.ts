@@ -69,8 +69,8 @@ export const replacedBy = (name: string) => `Use \`${name}\`. Removed from 2028-
  * @param nullInRest which nulls REST takes as fields that are left out
  */
 export const changeWords = (object: string, route: string, nullInRest = 'such a null') =>
-  `Changes of ${object}. A field that is left out stays as it is. Null removes a value that may be missing; ` +
-  `for any other field it is refused. Same as ${route} in REST, where ${nullInRest} changes nothing.`
+  `Changes of ${object}. A field that is left out stays as it is. Null removes a value that may be ` +
+  `missing; for any other field it is refused. Same as ${route} in REST, where ${nullInRest} changes nothing.`
 
 function objectOf(type: AnyType): z.ZodObject {
   if (type instanceof z.ZodPipe) return objectOf(type.in)
