@@ -87,6 +87,14 @@ export interface Sandbox {
   advanceClock(ms: number, move?: string, record?: RecordMove): Promise<Date>
 }
 
+/** The cookie in which a browser keeps the session of a person, out of the reach of scripts. */
+export interface SessionCookie {
+  /** The token that the browser sent; null where it sent none. */
+  token: string | null
+  /** Replaces the cookie with the answer; null removes it. Null over a WebSocket, which cannot set cookies. */
+  write: ((issued: { token: string; expiresIn: number } | null) => void) | null
+}
+
 /** The context that every verb and resolver receives: the services, and the caller. */
 export interface Context extends Services {
   /** The signed-in caller; null for an anonymous one. */
@@ -107,6 +115,8 @@ export interface Context extends Services {
   responseHeaders: Map<string, string>
   /** The cursor of the last event that a reader got, sent by a reader that reconnects (`Last-Event-ID`). */
   lastEventId: string | null
+  /** The cookie of a browser's session; null where no page of this service makes the request. */
+  sessionCookie: SessionCookie | null
   /**
    * The newest position in the merchant's event log before the operation read anything; null where the
    * operation does not ask for it.

@@ -1,6 +1,7 @@
 import { actingAs, type Context } from './context.ts'
 import { authenticate } from './identity/callers/authenticate.ts'
 import type { Priority } from './limits/admission.ts'
+import { DomainError } from './shared/errors.ts'
 
 /** One step of a request: returns the context for the next step, or throws the reason of the refusal. */
 export type EnterStep = (ctx: Context) => Context | Promise<Context>
@@ -63,13 +64,22 @@ export function hasRoom(priority: Priority): EnterStep {
 }
 
 /**
- * Makes the step that signs the caller in by the Authorization header. A caller without one stays anonymous.
+ * Makes the step that signs the caller in by the Authorization header, or without one by the session cookie.
+ * A caller without either stays anonymous, and so does one whose session has ended: it could not sign in
+ * again otherwise.
  * @throws DomainError UNAUTHENTICATED, ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED
  */
 export function signIn(authorization: string | undefined): EnterStep {
   return async (ctx) => {
-    const { access, clientAddress } = ctx
-    return actingAs(ctx, await authenticate(access, { authorization, clientAddress }))
+    const { access, clientAddress, sessionCookie } = ctx
+    const token = authorization === undefined ? (sessionCookie?.token ?? null) : null
+    const given = token === null ? authorization : `Bearer ${token}`
+    try {
+      return actingAs(ctx, await authenticate(access, { authorization: given, clientAddress }))
+    } catch (error) {
+      if (token !== null && error instanceof DomainError && error.code === 'UNAUTHENTICATED') return ctx
+      throw error
+    }
   }
 }
 

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpBindings as NodeBindings } from '@hono/node-server'
 import { clientAddress } from '../shared/ip-whitelist.ts'
 import type { Channel } from '../audit/audit-log.ts'
-import type { Context, Services } from '../context.ts'
+import type { Context, Services, SessionCookie } from '../context.ts'
 import { invalidInput } from '../shared/input.ts'
 import { preferredLanguage } from '../shared/language.ts'
 import { limits } from '../shared/limits.ts'
@@ -52,6 +52,7 @@ export function anonymousContext(
   requestId: string,
   channel: Channel,
 ): Context {
+  const responseHeaders = new Map<string, string>()
   return {
     ...services,
     actor: null,
@@ -65,12 +66,62 @@ export function anonymousContext(
     language: preferredLanguage(message.headers['accept-language'] ?? '', 'en'),
     idempotentOperation: null,
     log: services.log.child({ requestId }),
-    responseHeaders: new Map(),
+    responseHeaders,
     lastEventId: lastEventIdOf(message),
+    sessionCookie: sessionCookieOf(services, message, channel, responseHeaders),
     asOfSequence: null,
     loaders: new Map(),
   }
 }
+
+/**
+ * Returns the cookie of a browser's session. Only a page of this service may use it: the browser says whose
+ * page sends a request that may change something (`Origin`), so that a page of a stranger signs nobody in and
+ * pays nothing. A plain link has no `Origin`, only reads, and is protected by `SameSite`.
+ */
+function sessionCookieOf(
+  { addresses }: Pick<Services, 'addresses'>,
+  { method, headers }: IncomingMessage,
+  channel: Channel,
+  responseHeaders: Map<string, string>,
+): SessionCookie | null {
+  const { origin, cookie = '' } = headers
+  if (origin === undefined && cookie === '') return null
+  const onlyReads = channel !== 'websocket' && (method === 'GET' || method === 'HEAD')
+  if (origin === undefined ? !onlyReads : !ownOrigins(addresses.publicUrl).has(origin)) return null
+  const { name, attributes } = sessionCookieForm(addresses.publicUrl)
+  const pairs = cookie.split(/; */).map((pair) => pair.split('=', 2))
+  const [, token = null] = pairs.find(([key]) => key === name) ?? []
+  if (channel === 'websocket') return { token, write: null }
+  return {
+    token,
+    write: (issued) => {
+      const value = issued ? `${issued.token}; Max-Age=${issued.expiresIn}` : '; Max-Age=0'
+      responseHeaders.set('Set-Cookie', `${name}=${value}${attributes}`)
+    },
+  }
+}
+
+/**
+ * Returns the name of the session cookie and its attributes. With TLS the prefix `__Host-` makes browsers
+ * refuse a cookie that another host, or a page without TLS, would plant.
+ */
+function sessionCookieForm(publicUrl: string): { name: string; attributes: string } {
+  const isSecure = publicUrl.startsWith('https:')
+  return {
+    name: isSecure ? '__Host-merchant_session' : 'merchant_session',
+    attributes: `; Path=/; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`,
+  }
+}
+
+/** Returns the origins of the service's own pages: a machine has several names for itself. */
+function ownOrigins(publicUrl: string): ReadonlySet<string> {
+  const { origin, protocol, hostname, port } = new URL(publicUrl)
+  if (!loopbackNames.includes(hostname)) return new Set([origin])
+  return new Set(loopbackNames.map((name) => `${protocol}//${name}${port && `:${port}`}`))
+}
+
+const loopbackNames = ['localhost', '127.0.0.1', '[::1]']
 
 /** Returns the cursor that a client of server-sent events sends when it reconnects. */
 function lastEventIdOf(message: IncomingMessage): string | null {

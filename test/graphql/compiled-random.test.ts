@@ -44,6 +44,7 @@ beforeAll(async () => {
     language: 'en',
     responseHeaders: new Map(),
     asOfSequence: null,
+    sessionCookie: null,
     lastEventId: null,
     loaders: new Map(),
   }

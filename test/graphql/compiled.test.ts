@@ -31,6 +31,7 @@ beforeAll(async () => {
     language: 'en',
     responseHeaders: new Map(),
     asOfSequence: null,
+    sessionCookie: null,
     lastEventId: null,
     loaders: new Map(),
   }

@@ -5,11 +5,11 @@ import { openSession } from '../../identity/members/sessions.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
-import { invalidInput, readInput } from '../../shared/input.ts'
+import { invalidInput, readInput, withDefault } from '../../shared/input.ts'
 import { memberName } from './invite.ts'
 import { type Candidate, candidateColumns, checkAdmitted } from './verify-credentials.ts'
 import { checkPassword, chosenPassword, memberTokenText } from './password.ts'
-import { type SignedIn, welcome } from './sign-in.ts'
+import { checkMayKeep, type SignedIn, welcome } from './sign-in.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
 /** The reason to work without row-level security. */
@@ -24,6 +24,7 @@ export const acceptInput = z.object({
   token: memberTokenText,
   name: memberName.nullish(),
   password: chosenPassword,
+  cookie: withDefault(z.boolean(), false),
 })
 
 /**
@@ -34,7 +35,8 @@ export const acceptInput = z.object({
  *   ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED, OVERLOADED
  */
 export async function acceptInvitation(ctx: Context, raw: z.input<typeof acceptInput>): Promise<SignedIn> {
-  const { token, name, password } = readInput(acceptInput, raw)
+  const { token, name, password, cookie } = readInput(acceptInput, raw)
+  if (cookie) checkMayKeep(ctx)
   const hash = hashOfMemberToken(ctx.access.master, token)
   const { rows } = await asPlatform(ctx, reason).pool.query<Candidate>(
     `SELECT ${candidateColumns}
@@ -60,7 +62,7 @@ export async function acceptInvitation(ctx: Context, raw: z.input<typeof acceptI
     if (!row) throw unusable()
     const member = { ...invited, ...row }
     return { member, sessionId: await openSession(tx, member, ctx.clientAddress) }
-  }).then(({ member, sessionId }) => welcome(ctx, member, sessionId))
+  }).then(({ member, sessionId }) => welcome(ctx, member, sessionId, cookie))
 }
 
 function unusable() {

@@ -30,7 +30,9 @@ const SignedInType = builder.objectRef<SignedIn>('SignedIn').implement({
   fields: (t) => ({
     token: t.exposeString('token', {
       isSecret: true,
-      description: 'The token of the session. Send it as `Authorization: Bearer <token>`.',
+      description:
+        'The token of the session. Send it as `Authorization: Bearer <token>`. Empty where a cookie keeps ' +
+        'the session.',
     }),
     tokenType: t.string({ description: 'The type of the token: always `Bearer`.', resolve: () => 'Bearer' }),
     expiresIn: t.exposeInt('expiresIn', {
@@ -113,6 +115,10 @@ const RecoveryCodes = builder.objectRef<{ codes: string[] }>('RecoveryCodes').im
 
 const newPassword = `The new password, ${limits.passwordLengthMin} to ${limits.passwordLengthMax} characters.`
 
+const inCookie =
+  "True on the service's own pages: the browser keeps the session in a cookie that no script can read, and " +
+  '`token` is empty. Refused for pages of other sites, for programs, and over WebSockets.'
+
 const SignInInput = inputOf('SignInInput', signInInput, {
   description: 'The credentials of a person.',
   fields: {
@@ -124,6 +130,7 @@ const SignInInput = inputOf('SignInInput', signInInput, {
       'is active, the one that invited the person first.',
     email: 'The e-mail address of the member.',
     password: 'The password of the member.',
+    cookie: inCookie,
   },
 })
 const AcceptInvitationInput = inputOf('AcceptInvitationInput', acceptInput, {
@@ -132,6 +139,7 @@ const AcceptInvitationInput = inputOf('AcceptInvitationInput', acceptInput, {
     token: `The token in the invitation e-mail. It is valid once, for ${limits.invitationHours} hours.`,
     name: "The member's name, 1 to 200 characters. Left out, the name in the invitation stays.",
     password: newPassword,
+    cookie: inCookie,
   },
 })
 const RequestPasswordResetInput = inputOf('RequestPasswordResetInput', resetRequestInput, {

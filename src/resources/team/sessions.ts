@@ -94,4 +94,5 @@ export async function signOut(ctx: Context): Promise<void> {
   const { sessionId } = ownAccount(ctx)
   await endSession(ctx, 'signOut', sessionId)
   ctx.access.credentials.forget(sessionId)
+  if (ctx.sessionCookie?.token) ctx.sessionCookie.write?.(null)
 }

@@ -12,7 +12,7 @@ import type { IssuedToken } from '../../identity/callers/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
-import { exactText, readInput, wholeNumber } from '../../shared/input.ts'
+import { exactText, invalidInput, readInput, wholeNumber, withDefault } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { memberEmail } from './invite.ts'
 import { type Candidate, candidateColumns, checkAdmitted, withVerifiedMember } from './verify-credentials.ts'
@@ -30,6 +30,7 @@ export const signInInput = z.object({
   password: givenPassword,
   code: exactText({ min: 1, max: 32 }).nullish(),
   merchantId: wholeNumber(1, 2_147_483_647).nullish(),
+  cookie: withDefault(z.boolean(), false),
 })
 
 /** A member who has signed in, with the token of the session. */
@@ -48,7 +49,8 @@ export interface SignedIn extends VerifiedMember, IssuedToken {
  * @see docs/design/rules.md#people
  */
 export async function signInMember(ctx: Context, raw: z.input<typeof signInInput>): Promise<SignedIn> {
-  const { email, password, code, merchantId } = readInput(signInInput, raw)
+  const { email, password, code, merchantId, cookie } = readInput(signInInput, raw)
+  if (cookie) checkMayKeep(ctx)
   const find = () => findMember(asPlatform(ctx, reason).pool, email, merchantId ?? null)
   return withVerifiedMember(ctx, { email, find, password, code: code ?? null }, async (member) => {
     checkAdmitted(ctx, member)
@@ -58,7 +60,7 @@ export async function signInMember(ctx: Context, raw: z.input<typeof signInInput
       if (await isNewAddress(tx, member.memberId, id, ctx.clientAddress)) await notifyMember(tx, ctx, member)
       return id
     })
-    return welcome(ctx, member, sessionId)
+    return welcome(ctx, member, sessionId, cookie)
   })
 }
 
@@ -94,9 +96,34 @@ async function findMember(pool: Pool, address: string, merchantId: number | null
   return rows[0] ?? null
 }
 
-/** Makes the answer to a sign-in after its session is committed. */
-export async function welcome(ctx: Context, member: Candidate, sessionId: number): Promise<SignedIn> {
+/** Refuses to keep a session in a cookie for a caller that is no page of the service. */
+export function checkMayKeep({ sessionCookie, addresses }: Context): void {
+  if (sessionCookie?.write) return
+  const message = `is only for pages of the service itself, at ${addresses.publicUrl}, and not for WebSockets`
+  throw invalidInput([{ field: 'cookie', message }])
+}
+
+/**
+ * Makes the answer to a sign-in after its session is committed.
+ * @param cookie whether the browser keeps the session in a cookie: the answer is then without the token
+ */
+export async function welcome(
+  ctx: Context,
+  member: Candidate,
+  sessionId: number,
+  cookie: boolean,
+): Promise<SignedIn> {
   const { memberId, merchantId, role, email, name, hasSecondFactor } = member
-  const token = await sessionToken(ctx.access, member, sessionId)
-  return { ...token, memberId, merchantId, role, email, name, hasSecondFactor }
+  const issued = await sessionToken(ctx.access, member, sessionId)
+  if (cookie) ctx.sessionCookie?.write?.(issued)
+  return {
+    ...issued,
+    token: cookie ? '' : issued.token,
+    memberId,
+    merchantId,
+    role,
+    email,
+    name,
+    hasSecondFactor,
+  }
 }
