@@ -3,6 +3,7 @@ import { inputOf } from '../../graphql/input.ts'
 import { MemberRole } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { acceptInvitation, acceptInput } from './accept.ts'
+import { type Account, listAccounts } from './accounts.ts'
 import {
   changePassword,
   requestPasswordReset,
@@ -11,7 +12,7 @@ import {
   resetInput,
 } from './password.ts'
 import { confirmSecondFactor, endSecondFactor, startSecondFactor, type TotpSetup } from './second-factor.ts'
-import { listSessions, type LiveSession, revokeSession, signOut } from './sessions.ts'
+import { listSessions, type LiveSession, revokeSession, signOut, signOutEverywhere } from './sessions.ts'
 import { type SignedIn, signInMember, signInInput } from './sign-in.ts'
 import { globalId, readSmallId } from '../../shared/ids.ts'
 import { limits } from '../../shared/limits.ts'
@@ -84,6 +85,17 @@ const Session = builder.objectRef<LiveSession>('Session').implement({
       nullable: true,
       description: 'The IP address of the last request; null when there was none.',
     }),
+  }),
+})
+
+const AccountType = builder.objectRef<Account>('Account').implement({
+  description: 'A merchant account in whose team a person is.',
+  fields: (t) => ({
+    merchantId: t.exposeInt('merchantId', {
+      description: 'The id of the merchant; `signIn` takes it, to sign in to this account.',
+    }),
+    merchantName: t.exposeString('merchantName', { description: 'The name of the business.' }),
+    role: t.expose('role', { type: MemberRole, description: 'The role of the person in this team.' }),
   }),
 })
 
@@ -174,6 +186,17 @@ builder.queryField('sessions', (t) =>
   }),
 )
 
+builder.queryField('accounts', (t) =>
+  t.field({
+    type: [AccountType],
+    scope: 'authenticated',
+    description:
+      'The active accounts in whose teams the caller is, that of this session first. Each account has a ' +
+      'password of its own. Empty when a program calls with an API key.',
+    resolve: (_root, _args, ctx) => listAccounts(ctx),
+  }),
+)
+
 builder.mutationFields((t) => ({
   signIn: t.field({
     type: SignedInType,
@@ -206,6 +229,15 @@ builder.mutationFields((t) => ({
     description: 'Ends the session that makes this request.',
     errors: refusals('FORBIDDEN'),
     resolve: async (_root, _args, ctx) => signOut(ctx).then(() => done),
+  }),
+  signOutEverywhere: t.field({
+    type: Done,
+    nullable: true,
+    scope: 'authenticated',
+    ownAccount: true,
+    description: 'Ends all sessions of the caller, this one included.',
+    errors: refusals('FORBIDDEN'),
+    resolve: async (_root, _args, ctx) => signOutEverywhere(ctx).then(() => done),
   }),
   acceptInvitation: t.field({
     type: SignedInType,

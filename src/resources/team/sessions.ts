@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { actorOf, mine } from '../../identity/callers/actor.ts'
-import { recordedChange, recordingOf } from '../../audit/audit-log.ts'
+import { recordChange, recordedChange, recordingOf } from '../../audit/audit-log.ts'
 import type { Role } from '../../identity/members/roles.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
@@ -16,6 +16,11 @@ const reason = 'ends sessions of the merchant that the token names'
 
 const closeSession = sqlFunction('end_session', {
   takes: { merchant: 'int', sessionId: 'int' },
+  gives: 'void',
+})
+
+const closeSessions = sqlFunction('end_sessions', {
+  takes: { member: 'int', kept: 'int?' },
   gives: 'void',
 })
 
@@ -93,6 +98,24 @@ async function checkMaySee(ctx: Context, pool: pg.Pool, memberId: number): Promi
 export async function signOut(ctx: Context): Promise<void> {
   const { sessionId } = ownAccount(ctx)
   await endSession(ctx, 'signOut', sessionId)
-  ctx.access.credentials.forget(sessionId)
-  if (ctx.sessionCookie?.token) ctx.sessionCookie.write?.(null)
+  leave(ctx, sessionId)
+}
+
+/**
+ * Ends every session of the caller, this one included, as after the loss of a telephone.
+ * @throws DomainError FORBIDDEN where an API key calls
+ */
+export async function signOutEverywhere(ctx: Context): Promise<void> {
+  const { memberId, sessionId } = ownAccount(ctx)
+  await transact(asPlatform(ctx, reason), async (tx) => {
+    await closeSessions(tx, { member: memberId, kept: null })
+    await recordChange(tx, recordingOf(ctx, 'signOutEverywhere'), { target: ['member', memberId] })
+  })
+  leave(ctx, sessionId)
+}
+
+/** Makes the end of the caller's session known at once: to this process, and to the browser that kept it. */
+function leave({ access, sessionCookie }: Context, sessionId: number): void {
+  access.credentials.forget(sessionId)
+  if (sessionCookie?.token) sessionCookie.write?.(null)
 }

@@ -219,6 +219,11 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
     const refused = { field, token: shop.token }
     return { ask: { field, token }, actor: `member:${memberId}`, target: 'session', refused }
   },
+  signOutEverywhere: (field) => async (fixture, shop) => {
+    const { token, memberId } = await fixture.person(shop)
+    const refused = { field, token: shop.token }
+    return { ask: { field, token }, actor: `member:${memberId}`, target: `member:${memberId}`, refused }
+  },
   revokeSession: (field) => async (fixture, shop) => {
     const owner = await fixture.member(shop, 'owner')
     const { sessionId } = await fixture.member(shop, 'viewer')

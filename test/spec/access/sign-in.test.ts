@@ -3,6 +3,7 @@ import { eventually } from '../../kit/eventually.ts'
 import { passwordBounds } from '../../../src/identity/members/passwords.ts'
 import { stepOfCode, totpCode } from '../../../src/identity/members/totp.ts'
 import { readEmail } from '../../../src/http/pages/mail.ts'
+import { deactivateMerchant } from '../../../src/resources/merchants/deactivate.ts'
 import { limits } from '../../../src/shared/limits.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../../kit/app.ts'
 import { fromBase32 } from '../../kit/base32.ts'
@@ -261,6 +262,41 @@ test("a changed password ends the other sessions; signing out ends the caller's 
   const { body } = await service.graphql('mutation { signOut { __typename } }', {}, token)
   expect(body['data'].signOut).toEqual({ __typename: 'Acknowledgement' })
   expect(await alive(token)).toBe(401)
+})
+
+test('signing out everywhere ends all sessions of the person, and no other', async () => {
+  const [{ email, token }, colleague] = [await joined(), await joined()]
+  const other = await signIn({ email, password })
+  const { body } = await service.graphql('mutation { signOutEverywhere { __typename } }', {}, token)
+  expect(body['data'].signOutEverywhere).toEqual({ __typename: 'Acknowledgement' })
+  expect(await alive(token)).toBe(401)
+  await dead(other.token)
+  expect(await alive(colleague.token)).toBe(200)
+  expect(await signIn({ email, password })).toMatchObject({ __typename: 'SignedIn' })
+})
+
+test('a person sees the accounts of all the teams, each with a password of its own', async () => {
+  const { email, token } = await joined('finance')
+  const listed = async (of: string) => (await service.graphql(accounts, {}, of)).body['data'].accounts
+  const accounts = '{ accounts { merchantId merchantName role } }'
+  const here = { merchantId: shop.merchantId, merchantName: 'Épicerie', role: 'FINANCE' }
+  expect(await listed(token)).toEqual([here])
+  const second = await service.merchant('Pharmacie')
+  const body = { name: 'Fanta', email, role: 'viewer' }
+  await service.rest('POST', '/team/invite', { token: second.token, body })
+  expect(await listed(token)).toEqual([here])
+  await accept({ token: await emailTokenFor(email, /Invitation : Pharmacie/), password: 'une autre nuit' })
+  const there = { merchantId: second.merchantId, merchantName: 'Pharmacie', role: 'VIEWER' }
+  expect(await listed(token)).toEqual([here, there])
+  await forgive()
+  const { merchantId } = second
+  expect(await signIn({ email, password, merchantId })).toMatchObject({ code: 'CREDENTIALS_REJECTED' })
+  await forgive()
+  const signedIn = await signIn({ email, password: 'une autre nuit', merchantId })
+  expect(await listed(signedIn.token)).toEqual([there, here])
+  expect(await listed(second.token)).toEqual([])
+  await deactivateMerchant(service.app.services, merchantId)
+  expect(await listed(token)).toEqual([here])
 })
 
 test("sessions are listed and revoked: one's own, and by an owner or admin those of others", async () => {
