@@ -19,7 +19,7 @@ export interface ScalarRow {
 }
 
 /** How JSON carries each scalar, and its type in TypeScript. */
-const scalarForms: Readonly<Record<string, readonly [json: string, typescript: string]>> = {
+export const scalarForms: Readonly<Record<string, readonly [json: string, typescript: string]>> = {
   Amount: ['whole number', 'number'],
   DateTime: ['string', 'string'],
   Duration: ['string', 'string'],

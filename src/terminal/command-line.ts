@@ -97,7 +97,7 @@ async function printSchema(stdout: CommandContext['stdout']): Promise<number> {
 }
 
 async function writeReference(stdout: CommandContext['stdout']): Promise<number> {
-  const { writePages } = await import('./reference.ts')
-  stdout.write(`${writePages().join('\n')}\n`)
+  const { writePrinted } = await import('./reference.ts')
+  stdout.write(`${writePrinted().join('\n')}\n`)
   return 0
 }

@@ -1,5 +1,5 @@
-import { writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, join, relative } from 'node:path'
 import { z } from 'zod'
 import { settings } from '../config/config.ts'
 import { limitSettings } from '../config/operator-limits.ts'
@@ -13,14 +13,18 @@ import { referenceLengthMax } from '../shared/input.ts'
 import { limits } from '../shared/limits.ts'
 import { grouped } from '../shared/money.ts'
 import { possibleTypesOf, scalarRows, typesWithoutIdOf } from './client-files.ts'
+import { printOperations } from './operation-types.ts'
 import { adminCommands, adminFlags } from './usage.ts'
 
-const folder = join(import.meta.dirname, '../docs/reference')
+const root = join(import.meta.dirname, '../..')
 const printed = 'This page is printed from the code by `npm run docs`. Do not edit it by hand.'
 
-/** Makes the files of `src/docs/reference` from tables in the code and the schema, by their names. */
-export function referencePages(): Record<string, string> {
-  return {
+/**
+ * Makes the files that are printed from tables in the code and the schema, by their paths: the pages of the
+ * reference, and the operations of the dashboard.
+ */
+export function printedFiles(): Record<string, string> {
+  const pages = {
     'commands.md': commandsPage(),
     'configuration.md': configurationPage(),
     'errors.md': errorsPage(),
@@ -30,13 +34,21 @@ export function referencePages(): Record<string, string> {
     'scalars.md': scalarsPage(),
     'typesWithoutId.json': json(typesWithoutIdOf()),
   }
+  const files = Object.entries(pages).map(([name, text]) => [`src/docs/reference/${name}`, text] as const)
+  return { ...Object.fromEntries(files), 'src/dashboard/operations.ts': dashboardOperations() }
 }
 
-/** Writes the pages. @returns their paths */
-export function writePages(): string[] {
-  return Object.entries(referencePages()).map(([name, text]) => {
-    writeFileSync(join(folder, name), text)
-    return relative(process.cwd(), join(folder, name))
+function dashboardOperations(): string {
+  const paths = globSync('src/dashboard/operations/*.graphql', { cwd: root }).toSorted()
+  const documents = paths.map((path) => [basename(path), readFileSync(join(root, path), 'utf8')] as const)
+  return printOperations(Object.fromEntries(documents))
+}
+
+/** Writes the files. @returns their paths */
+export function writePrinted(): string[] {
+  return Object.entries(printedFiles()).map(([path, text]) => {
+    writeFileSync(join(root, path), text)
+    return relative(process.cwd(), join(root, path))
   })
 }
 

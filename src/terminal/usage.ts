@@ -68,7 +68,10 @@ export const adminCommands: readonly AdminCommand[] = [
     does: 'Says that the database was restored, if the service did not detect it.',
   },
   { call: 'schema', does: 'Prints schema.graphql.' },
-  { call: 'docs', does: 'Writes the pages of src/docs/reference from the tables in the code.' },
+  {
+    call: 'docs',
+    does: 'Writes the pages of src/docs/reference, and the operations of src/dashboard, from the code.',
+  },
 ]
 
 /** The flags that the calls of the commands do not show. */

@@ -7,7 +7,7 @@ import { payoutScheduleMaxMs } from '../../src/resources/payouts/create.ts'
 import { limits } from '../../src/shared/limits.ts'
 import { scenarios } from '../../src/simulator/scenarios.ts'
 import { commands } from '../../src/terminal/commands.ts'
-import { referencePages, settingRows } from '../../src/terminal/reference.ts'
+import { printedFiles, settingRows } from '../../src/terminal/reference.ts'
 import { adminCommands } from '../../src/terminal/usage.ts'
 import { anchorsOf, blocksOf, type Document, readDocument, readDocuments } from '../kit/documents.ts'
 import { readSources, root, withoutComments } from '../kit/sources.ts'
@@ -106,8 +106,8 @@ describe('the pages', () => {
     expect(pages.filter((path) => !others.has(path) && !readme.text.includes(`(${path})`))).toEqual([])
   })
 
-  test.each(Object.entries(referencePages()))('the page %s is the output of npm run docs', (name, text) => {
-    expect(readDocument(`src/docs/reference/${name}`).text).toBe(text)
+  test.each(Object.entries(printedFiles()))('the file %s is the output of npm run docs', (path, text) => {
+    expect(readDocument(path).text).toBe(text)
   })
 
   test.each(boundsInSentences)('the page %s has the bound: %s', (name, sentence) => {
