@@ -87,6 +87,7 @@ export default defineConfig(({ mode }) => {
       coverage: {
         provider: 'v8',
         include: ['src/**'],
+        exclude: ['src/dashboard/**'],
         reportsDirectory: 'node_modules/.cache/merchant-payments/coverage',
       },
     },

@@ -116,7 +116,7 @@ const rules: Record<string, Rule> = {
     path.startsWith('src/') && !environmentReaders.has(path) ? found(text, /process\s*\.\s*env\b/g) : [],
 
   'relative imports name the file with its .ts': ({ text }) =>
-    specifiersOf(text).filter((specifier) => specifier.startsWith('.') && !specifier.endsWith('.ts')),
+    specifiersOf(text).filter((specifier) => specifier.startsWith('.') && !/\.tsx?$/.test(specifier)),
 
   'no default exports': ({ path, text }) =>
     path.startsWith('.config/') ? [] : found(text, /^export default\b|^export \{[^}]*\bas default\b/gm),
@@ -130,7 +130,7 @@ const rules: Record<string, Rule> = {
     path.startsWith('src/') ? found(text, /\bcreatePubSub\b/g) : [],
 
   'names are in kebab-case and say what the thing is': ({ path }) => {
-    const parts = path.split('/').map((part) => part.replace(/(\.(test|soak|check))?\.ts$/, ''))
+    const parts = path.split('/').map((part) => part.replace(/(\.(test|soak|check))?\.tsx?$/, ''))
     return parts.filter(
       (part) =>
         !/^\.?[a-z0-9]+(-[a-z0-9]+)*$/.test(part) ||
@@ -306,7 +306,8 @@ describe('each rule can fail', () => {
     [0, 'src/attic/old.ts', importing('../shared/money.ts')],
     [1, 'src/simulator/http.ts', importing('../shared/money.ts')],
     [1, 'src/http/server.ts', importing('../simulator/http.ts')],
-    [1, 'src/dashboard/page.ts', importing('../shared/money.ts')],
+    [1, 'src/dashboard/app.tsx', importing('../shared/money.ts')],
+    [1, 'src/http/pages/dashboard.ts', importing('../../dashboard/client.ts')],
     [2, 'src/resources/payouts/create.ts', importing('../batches/process.ts')],
     [2, 'src/resources/payment-links/schema.ts', importing('../transactions/schema.ts')],
     [2, 'src/resources/payouts/create.ts', importing('../../graphql/builder.ts')],

@@ -10,12 +10,15 @@ export interface Source {
   text: string
 }
 
-/** Every TypeScript file of the repository. */
+/** Files that a program prints, which follow its rules. */
+const printed = /^(?:prisma\/generated|src\/dashboard\/built)\/|^src\/dashboard\/operations\.ts$/
+
+/** Every TypeScript file of the repository that people write. */
 export function readSources(): Source[] {
   return ['src', 'test', 'prisma', '.config'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .map((name) => posix.join(folder, name.replaceAll('\\', '/')))
-      .filter((path) => path.endsWith('.ts') && !path.startsWith('prisma/generated/'))
+      .filter((path) => /\.tsx?$/.test(path) && !printed.test(path))
       .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') })),
   )
 }

@@ -1,0 +1,18 @@
+// The server writes these facts into the page: the service may be served below a path of a proxy, whose
+// prefix the server does not know.
+
+/** Whether the service moves real money. */
+export const mode: 'sandbox' | 'production' = content('mode') === 'production' ? 'production' : 'sandbox'
+
+/** The address of the dashboard, with a slash at its end. It does not change while the visitor moves on. */
+export const folder = new URL(content('folder'), document.baseURI)
+
+/** The address of GraphQL. */
+export const graphqlAddress = new URL('../graphql', folder)
+
+/** The path of the dashboard for the router, without a slash at its end. */
+export const basePath = folder.pathname.replace(/\/$/, '')
+
+function content(name: string): string {
+  return document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? ''
+}
