@@ -12,6 +12,7 @@ import { type PageLanguage, languageOf, page } from './layout.ts'
 import { refusalsPage } from './refusals.ts'
 import { mailPage, mayReadMail } from './mail.ts'
 import { accountPages } from './account-pages.ts'
+import { dashboardRoutes } from './dashboard.ts'
 
 /**
  * The headers of every page that sets no others: the page may load only its style, search engines do not list
@@ -26,7 +27,8 @@ const safety = {
 }
 
 /**
- * Makes the first page, the schema as text, the pages to which e-mails link, and the e-mails of a sandbox.
+ * Makes the first page, the schema as text, the dashboard, the pages to which e-mails link, and the e-mails
+ * of a sandbox.
  */
 export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
@@ -45,6 +47,7 @@ export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<Http
   app.route('/', assetRoutes())
   app.route('/', accountPages())
   app.route('/', refusalsPage())
+  app.route('/', dashboardRoutes(services.config.mode))
   const { folder } = services.config.mail
   if (folder !== null) app.route('/', mailPage(services, folder))
   return app
@@ -54,6 +57,7 @@ const words = {
   fr: {
     title: 'Paiements marchands',
     lead: 'Encaissez par mobile money au Mali : une API GraphQL, et REST pour les opérations courantes.',
+    dashboard: 'Tableau de bord',
     graphql: 'Essayer GraphQL',
     schema: 'Lire le schéma',
     errors: 'Erreurs de l’API',
@@ -64,6 +68,7 @@ const words = {
   en: {
     title: 'Merchant payments',
     lead: 'Collect mobile money in Mali: a GraphQL API, and REST for the most usual operations.',
+    dashboard: 'Dashboard',
     graphql: 'Try GraphQL',
     schema: 'Read the schema',
     errors: 'Errors of the API',
@@ -78,6 +83,7 @@ function home(services: Services, language: PageLanguage, message: IncomingMessa
   const sandbox = services.config.mode === 'sandbox'
   const content = html`<p>${say.lead}</p>
 <ul>
+<li><a href="/app">${say.dashboard}</a></li>
 ${sandbox ? html`<li><a href="/graphql">${say.graphql}</a></li>` : ''}
 <li><a href="/schema.graphql">${say.schema}</a></li>
 <li><a href="${refusalsPath}">${say.errors}</a></li>

@@ -1,0 +1,49 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { brotliCompressSync } from 'node:zlib'
+import { root } from './sources.ts'
+
+/** The folder from which the service serves the dashboard. */
+export const builtFolder = join(root, 'src/dashboard/built')
+
+/** Builds the dashboard if it was never built, or its sources are newer than its build. */
+export function ensureBuilt(): void {
+  const page = join(builtFolder, 'index.html')
+  const sources = globSync(['src/dashboard/**', '.config/vite.ts', 'package-lock.json'], {
+    cwd: root,
+    exclude: ['src/dashboard/built'],
+  })
+  const newest = Math.max(...sources.map((path) => statSync(join(root, path)).mtimeMs))
+  if (existsSync(page) && statSync(page).mtimeMs > newest) return
+  const vite = join(root, 'node_modules/vite/bin/vite.js')
+  const { NODE_ENV: _test, VITEST: _run, ...env } = process.env
+  execFileSync(process.execPath, [vite, 'build', '--config', '.config/vite.ts', '--logLevel', 'error'], {
+    cwd: root,
+    env,
+  })
+}
+
+/** A file that the page loads before it shows anything, with the bytes that a browser receives. */
+export interface FirstFile {
+  name: string
+  bytes: number
+}
+
+/** The page, and the files that it and the scripts among them name without waiting for the visitor. */
+export function firstFiles(folder = builtFolder): FirstFile[] {
+  const page = readFileSync(join(folder, 'index.html'), 'utf8')
+  const named = Array.from(page.matchAll(/(?:src|href)="\.\/(assets\/[^"]+)"/g), ([, name = '']) => name)
+  const all = new Set(named)
+  for (const name of all) {
+    if (!name.endsWith('.js')) continue
+    const script = readFileSync(join(folder, name), 'utf8')
+    for (const [, file = ''] of script.matchAll(/(?:\bfrom|\bimport)\s*"\.\/([^"]+)"/g))
+      all.add(`assets/${file}`)
+  }
+  const bytesOf = (name: string) => statSync(join(folder, `${name}.br`)).size
+  return [
+    { name: 'index.html', bytes: brotliCompressSync(page).length },
+    ...Array.from(all, (name) => ({ name, bytes: bytesOf(name) })),
+  ]
+}
