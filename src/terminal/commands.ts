@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { addressesOf } from '../config/config.ts'
 import { readKeptHead, verifyAuditLog } from '../audit/verify-chain.ts'
 import type { Role } from '../identity/members/roles.ts'
 import type { AdminServices } from './administration-context.ts'
@@ -95,7 +96,8 @@ export const commands: Readonly<Record<string, (services: AdminServices, flags: 
       words: `${cancelled} payouts and ${batches} batches of merchant ${merchantId} are cancelled.`,
     }
   },
-  'member invite': inviteMember,
+  'member invite': (services, flags) => invite(services, flags, 'member invite'),
+  'owner invite': (services, flags) => invite(services, { ...flags, role: 'owner' }, 'owner invite'),
   audit,
   'ledger verify': audit,
   'audit-log verify': verifyLogs,
@@ -126,18 +128,26 @@ const merchantIdInput = z.object({ id: wholeNumber(1, 2_147_483_647) })
 const reasonInput = z.object({ reason: text({ min: 1, max: reasonLengthMax }) })
 
 /** Invites a person to a team. The platform invites the first owner, because no member exists before. */
-async function inviteMember(
+async function invite(
   services: AdminServices,
   { merchant, email = '', name = '', role }: Flags,
+  command: string,
 ): Promise<Done> {
   const { merchant: merchantId } = readInput(merchantInput, { merchant })
   const person = { email, name, ...(role && { role: role as Role }) }
-  const made = await inviteAsPlatform(services, merchantId, person)
+  const made = await inviteAsPlatform(services, merchantId, person, command)
+  const { id, token: invitation, isRenewed } = made
+  const { publicUrl } = addressesOf(services.config, services.config.port)
+  const link = `${publicUrl}/join#${invitation}`
+  const { smtpUrl, folder } = services.config.mail
+  const sent = smtpUrl || folder ? ' The service also sends it by e-mail.' : ''
+  const again = isRenewed ? ' again: the link before this one stopped working' : ''
   return {
-    answer: { merchant_id: merchantId, member_id: made.id, role: made.role, invitation: made.token },
+    answer: { merchant_id: merchantId, member_id: id, role: made.role, invitation, link },
     words: [
-      `Member ${made.id} of merchant ${merchantId}, ${made.role}, is invited: the service sends the e-mail.`,
-      `  Invitation  ${made.token}   (shown this once; valid for ${limits.invitationHours} hours)`,
+      `Member ${id} of merchant ${merchantId}, ${made.role}, is invited${again}.${sent}`,
+      `  Link  ${link}`,
+      `        (shown this once; it works once, for ${limits.invitationHours} hours)`,
     ].join('\n'),
   }
 }

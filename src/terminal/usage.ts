@@ -16,7 +16,11 @@ export const adminCommands: readonly AdminCommand[] = [
   },
   {
     call: 'member invite --merchant N --email E --name "X" [--role owner]',
-    does: 'Invites a person to the team of an account.',
+    does: 'Invites a person to the team of an account; shows the link to join, once.',
+  },
+  {
+    call: 'owner invite --merchant N --email E --name "X"',
+    does: 'Invites an owner; shows the link to join, once. A person who has not joined gets a new link.',
   },
   { call: 'audit', does: 'Proves the books, rule by rule. A broken rule halts payments out.' },
   { call: 'ledger verify', does: 'The same as audit.' },

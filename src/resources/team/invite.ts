@@ -1,8 +1,15 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import { actorOf } from '../../identity/callers/actor.ts'
-import { platformRecording, type Recording, recordingOf, recordMade } from '../../audit/audit-log.ts'
+import {
+  platformRecording,
+  recordChange,
+  type Recording,
+  recordingOf,
+  recordMade,
+} from '../../audit/audit-log.ts'
 import { makeMemberToken } from '../../identity/members/member-tokens.ts'
+import type { MasterSecret } from '../../identity/secrets/secrets.ts'
 import { type Role, roleNames } from '../../identity/members/roles.ts'
 import type { Context, Services } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
@@ -49,27 +56,116 @@ export async function inviteMember(ctx: Context, raw: InviteMemberInput): Promis
   })
 }
 
+/** An invitation that the platform made. */
+interface PlatformInvitation {
+  id: number
+  role: Role
+  /** The token of the e-mail, for a platform that sends no e-mails. */
+  token: string
+  /** True if the person was invited before: the earlier invitation stops working. */
+  isRenewed: boolean
+}
+
 /**
- * Invites a person on behalf of the platform, for instance the first owner of an account.
- * @returns also the token of the e-mail, for a platform that sends no e-mails
- * @throws DomainError INVALID_INPUT, NOT_FOUND, ALREADY_MEMBER
+ * Invites a person on behalf of the platform, for instance the first owner of an account. A person who was
+ * invited before and has not joined gets a new invitation, which replaces the earlier one; the role stays
+ * unless the command names one.
+ * @param operation the name of the command, for the audit log
+ * @throws DomainError INVALID_INPUT, NOT_FOUND, ALREADY_MEMBER (the person has joined)
  */
 export async function inviteAsPlatform(
   services: Pick<Services, 'database' | 'access'>,
   merchantId: number,
   raw: InviteMemberInput,
-): Promise<{ id: number; role: Role; token: string }> {
+  operation = 'member invite',
+): Promise<PlatformInvitation> {
   const input = readInput(inviteMemberInput, raw)
   return transact(asPlatform(services, reason), async (tx) => {
     const shop = await lockTeam(tx, merchantId)
-    const made = await addMember(tx, services, {
-      recording: platformRecording(merchantId, 'member invite'),
-      shop,
-      person: { ...input, madeFor: null },
-    })
-    return { ...made, role: input.role }
+    const recording = platformRecording(merchantId, operation)
+    const known = await findByEmail(tx, merchantId, input.email)
+    if (known?.status === 'active') throw alreadyActive(input.email, merchantId, known.role)
+    if (known) {
+      const { name, email: address } = input
+      const role = raw.role ? input.role : null
+      const person = { id: known.id, name, email: address, role }
+      const renewed = await renewInvitation(tx, services, { recording, shop, person })
+      return { id: known.id, ...renewed, isRenewed: true }
+    }
+    const made = await addMember(tx, services, { recording, shop, person: { ...input, madeFor: null } })
+    return { ...made, role: input.role, isRenewed: false }
   })
 }
+
+/** A member who was invited or has joined. */
+interface KnownMember {
+  id: number
+  role: Role
+  status: 'invited' | 'active'
+}
+
+async function findByEmail(
+  tx: pg.PoolClient,
+  merchantId: number,
+  address: string,
+): Promise<KnownMember | null> {
+  const { rows } = await tx.query<KnownMember>(
+    `SELECT id, role, status FROM team_member
+     WHERE merchant_id = $1 AND email = $2 AND status <> 'removed'`,
+    [merchantId, address],
+  )
+  return rows[0] ?? null
+}
+
+function alreadyActive(address: string, merchantId: number, role: Role): DomainError {
+  const message =
+    `${address} has joined the team of merchant ${merchantId} already, as ${role}. A member who forgot the ` +
+    'password asks for another one (requestPasswordReset).'
+  return new DomainError('ALREADY_MEMBER', message)
+}
+
+const renew = sqlFunction('renew_invitation', {
+  takes: {
+    member: 'int',
+    called: 'text',
+    givenRole: sqlType<Role | null>('member_role?'),
+    invitation: 'bytea',
+    lifetimeMs: 'int',
+  },
+  gives: sqlType<Role | null>('member_role?'),
+})
+
+interface Renewal extends Omit<Newcomer, 'person'> {
+  person: { id: number; name: string; email: string; role: Role | null }
+}
+
+/** Replaces an invitation and writes its e-mail. @throws DomainError ALREADY_MEMBER */
+async function renewInvitation(
+  tx: pg.PoolClient,
+  { access: { master } }: Pick<Services, 'access'>,
+  { recording, shop, person }: Renewal,
+): Promise<{ role: Role; token: string }> {
+  const { merchantId } = recording
+  const { id, name, email: address, role: givenRole } = person
+  const { token, hash } = makeMemberToken(master)
+  const role = await renew(tx, {
+    member: id,
+    called: name,
+    givenRole,
+    invitation: hash,
+    lifetimeMs: invitationLifetimeMs,
+  })
+  if (role === null) throw new DomainError('ALREADY_MEMBER')
+  await writeInvitation(tx, master, merchantId, { shop, name, address, token })
+  // A snapshot of the member may be as before: the entry says that the invitation is another one.
+  await recordChange(tx, recording, {
+    target: ['member', id],
+    after: { name, email: address, role, invitation: 'renewed' },
+  })
+  return { role, token }
+}
+
+const invitationLifetimeMs = limits.invitationHours * 3_600_000
 
 interface Newcomer {
   recording: Recording
@@ -106,14 +202,30 @@ async function addMember(
     givenRole: role,
     operationId: madeFor,
     invitation: hash,
-    lifetimeMs: limits.invitationHours * 3_600_000,
+    lifetimeMs: invitationLifetimeMs,
   })
   if (id === null) return { id: await ownOf(tx, merchantId, madeFor), token: '' }
-  const { name: merchant, locale } = shop
-  const content = { template: 'invitation', locale, to: { name, address }, merchant, token } as const
-  await writeEmail(tx, master, merchantId, content)
+  await writeInvitation(tx, master, merchantId, { shop, name, address, token })
   await recordMade(tx, recording, ['member', id])
   return { id, token }
+}
+
+interface Invitation {
+  shop: TeamMerchant
+  name: string
+  address: string
+  token: string
+}
+
+/** Writes the e-mail of an invitation. */
+async function writeInvitation(
+  tx: pg.PoolClient,
+  master: MasterSecret,
+  merchantId: number,
+  { shop: { name: merchant, locale }, name, address, token }: Invitation,
+): Promise<void> {
+  const content = { template: 'invitation', locale, to: { name, address }, merchant, token } as const
+  await writeEmail(tx, master, merchantId, content)
 }
 
 /** Finds the member that this same request added before. @throws DomainError ALREADY_MEMBER without one */

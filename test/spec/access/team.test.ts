@@ -184,7 +184,6 @@ test('the platform invites the first owner, and shows the invitation', async () 
     member_id: expect.any(Number),
     role: 'owner',
     invitation: expect.stringMatching(/^[\w-]{43}$/),
+    link: expect.stringMatching(/\/join#[\w-]{43}$/),
   })
-  const again = commands['member invite']?.(service.app.services, flags)
-  await expect(again).rejects.toMatchObject({ code: 'ALREADY_MEMBER' })
 })
