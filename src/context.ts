@@ -20,6 +20,7 @@ import type { Leases } from './jobs/leases.ts'
 import type { ChecksByOperator } from './requests/check-slots.ts'
 import type { Subjects } from './requests/subjects.ts'
 import type { Clock } from './shared/clock.ts'
+import { DomainError } from './shared/errors.ts'
 import type { InFlight } from './shared/single-flight.ts'
 import type { Sender } from './shared/sender.ts'
 import type { Log } from './telemetry/log.ts'
@@ -93,6 +94,14 @@ export interface SessionCookie {
   token: string | null
   /** Replaces the cookie with the answer; null removes it. Null over a WebSocket, which cannot set cookies. */
   write: ((issued: { token: string; expiresIn: number } | null) => void) | null
+}
+
+/**
+ * Returns the sandbox. @throws DomainError NOT_FOUND where the service is no sandbox, as for an unknown path
+ */
+export function sandboxOf({ sandbox }: Pick<Services, 'sandbox'>): Sandbox {
+  if (!sandbox) throw new DomainError('NOT_FOUND', 'This operation exists only in a sandbox.')
+  return sandbox
 }
 
 /** The context that every verb and resolver receives: the services, and the caller. */

@@ -55,9 +55,11 @@ BEGIN
     g.last_position, g.after_position + 1, g.last_position)))::new_event), service_now())
   FROM event_gap g WHERE g.epoch = now_epoch;
 
-  -- A link that was used after the backup must not work again: open invitations and resets expire.
+  -- A link that was used after the backup must not work again: open invitations, resets and sign-in links
+  -- expire.
   UPDATE member_secret SET invitation_expires_at = least(invitation_expires_at, now()),
-    reset_expires_at = least(reset_expires_at, now())
-  WHERE invitation_hash IS NOT NULL OR reset_hash IS NOT NULL;
+    reset_expires_at = least(reset_expires_at, now()),
+    sign_in_expires_at = least(sign_in_expires_at, now())
+  WHERE invitation_hash IS NOT NULL OR reset_hash IS NOT NULL OR sign_in_hash IS NOT NULL;
   RETURN now_epoch;
 END $$;

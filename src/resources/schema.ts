@@ -22,6 +22,7 @@ import './statement/schema.ts'
 import './stats/schema.ts'
 import './status/schema.ts'
 import './team/account-schema.ts'
+import './team/sandbox-schema.ts'
 import './team/schema.ts'
 import './transactions/collect-schema.ts'
 import './transactions/schema.ts'
@@ -40,5 +41,6 @@ export const schema = builder.toSchema({
 export function productionSchema(): GraphQLSchema {
   return mapSchema(schema, {
     [MapperKind.ROOT_FIELD]: (_field, name) => (name.startsWith('sandbox') ? null : undefined),
+    [MapperKind.TYPE]: ({ name }) => (name.startsWith('Sandbox') ? null : undefined),
   })
 }

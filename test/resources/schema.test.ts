@@ -11,7 +11,10 @@ test('schema.graphql is the schema that the code prints', () => {
 test('production has everything but the sandbox', () => {
   const names = (of: typeof schema) => Object.keys(of.getMutationType()?.getFields() ?? {})
   const sandboxOnly = names(schema).filter((name) => !names(productionSchema()).includes(name))
-  expect(sandboxOnly).toEqual(['sandboxAdvanceClock', 'sandboxFund'])
+  expect(sandboxOnly).toEqual(['sandboxAdvanceClock', 'sandboxFund', 'sandboxSignIn'])
+  const kept = productionSchema().getTypeMap()
+  const sandboxTypes = Object.keys(schema.getTypeMap()).filter((name) => !Object.hasOwn(kept, name))
+  expect(sandboxTypes).toEqual(['SandboxSignInInput', 'SandboxSignInResult'])
   expect(Object.keys(productionSchema().getQueryType()?.getFields() ?? {})).toEqual(
     Object.keys(schema.getQueryType()?.getFields() ?? {}),
   )

@@ -1,8 +1,7 @@
 import { mine } from '../../identity/callers/actor.ts'
 import { recordChange, recordingOf } from '../../audit/audit-log.ts'
-import { type Context, type Sandbox } from '../../context.ts'
+import { sandboxOf } from '../../context.ts'
 import { builder } from '../../graphql/builder.ts'
-import { DomainError } from '../../shared/errors.ts'
 import { invalidInput } from '../../shared/input.ts'
 import { fundMerchant } from '../merchants/fund.ts'
 
@@ -61,11 +60,3 @@ builder.mutationFields((t) => ({
     },
   }),
 }))
-
-/**
- * Returns the sandbox. @throws DomainError NOT_FOUND where the service is no sandbox, as for an unknown path
- */
-function sandboxOf(ctx: Context): Sandbox {
-  if (!ctx.sandbox) throw new DomainError('NOT_FOUND', 'This operation exists only in a sandbox.')
-  return ctx.sandbox
-}

@@ -26,7 +26,7 @@ const Done = builder.objectRef<{ done: true }>('Acknowledgement').implement({
 })
 const done = { done: true } as const
 
-const SignedInType = builder.objectRef<SignedIn>('SignedIn').implement({
+export const SignedInType = builder.objectRef<SignedIn>('SignedIn').implement({
   description: 'A session of a person who has just signed in.',
   fields: (t) => ({
     token: t.exposeString('token', {

@@ -1,4 +1,5 @@
 import { nameHolder } from '../members.ts'
+import { offerSandboxSignIn } from '../../../src/resources/team/sandbox-sign-in.ts'
 import { totpCode } from '../../../src/identity/members/totp.ts'
 import { eventually } from '../eventually.ts'
 import type { AuditedRequest, Data, AuditedFixture, Person, AuditedShop } from './fixture.ts'
@@ -363,6 +364,17 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
   rejectPayout: byApprover('payout', payoutThatWaits, () => ({ reason: 'not ours' })),
 
   sandboxFund: byKey(() => ({ amount: 5 }), theShop),
+  sandboxSignIn: (field) => async (fixture, shop) => {
+    const token = (await offerSandboxSignIn(fixture.service.app.services, shop.merchantId)) ?? ''
+    fixture.secrets.add(token)
+    const { rows } = await fixture.service.database.owner.query<{ id: number }>(
+      'SELECT member_id AS id FROM member_secret WHERE merchant_id = $1 AND sign_in_hash IS NOT NULL',
+      [shop.merchantId],
+    )
+    const refused = { field, variables: { input: { token: `${token}x` } } }
+    const ask = { field, variables: { input: { token } } }
+    return { ask, actor: `member:${rows[0]?.id}`, target: 'session', refused }
+  },
   sandboxAdvanceClock: byKey(
     () => ({ by: 'PT1S' }),
     () => 'sandbox:clock',

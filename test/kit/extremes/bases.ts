@@ -147,6 +147,7 @@ export function basesOf(fixture: Fixture, shop: Shop) {
     requestPasswordReset: input({ email: 'awa@shop.test' }),
     resetPassword: input({ token: proof, password }),
     sandboxFund: plain({ amount: 1_000 }),
+    sandboxSignIn: input({ token: proof }),
     signIn: input({ email: 'awa@shop.test', password }),
     startTotp: plain({ password }),
     updateBeneficiary: onRow('beneficiary', 'Beneficiary', { input: {} }),

@@ -119,6 +119,7 @@ test('these mutations and routes show secrets; each mutation is replayed below',
     'regenerateApiKey',
     'registerWebhook',
     'rotateWebhookSecret',
+    'sandboxSignIn',
     'signIn',
     'startTotp',
   ])

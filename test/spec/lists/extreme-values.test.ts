@@ -65,7 +65,7 @@ const codesOf: Record<string, readonly string[]> = {
   ID: ['NOT_FOUND', 'STATE_CONFLICT', 'FORBIDDEN', 'NOT_REFUNDABLE'],
   Amount: ['REFUND_TOO_LARGE', 'LIMIT_EXCEEDED', 'INSUFFICIENT_BALANCE'],
 }
-const proven = /^(acceptInvitation|resetPassword)$/
+const proven = /^(acceptInvitation|resetPassword|sandboxSignIn)$/
 const proofCodes = ['CREDENTIALS_REJECTED', 'STATE_CONFLICT', 'FORBIDDEN', 'RATE_LIMITED']
 
 const doors = ['graphql', 'rest'] as const
