@@ -9,11 +9,13 @@ interface Start {
   /** The first merchant of the sandbox, only on the first start: its secret is shown this once. */
   first: NewMerchant | null
   funds: Xof
+  /** The token of the link that signs the owner in; null where the account is not active. */
+  signInToken: string | null
   startedMs: number
 }
 
 /** Writes the first screen, which shows a person what to do next. Without a terminal it has no colours. */
-export function firstScreen({ app, first, funds, startedMs }: Start): string {
+export function firstScreen({ app, first, funds, signInToken, startedMs }: Start): string {
   const { services } = app
   const base = services.addresses.publicUrl
   const bold = (text: string) => styleText('bold', text)
@@ -25,6 +27,9 @@ export function firstScreen({ app, first, funds, startedMs }: Start): string {
     '',
     `${bold('Merchant payments')} ${services.config.mode} ${dim(`ready in ${seconds} s`)}`,
     '',
+    ...(signInToken
+      ? [row('Dashboard', `${base}/app#${signInToken}${dim('   (signs the owner in once)')}`)]
+      : []),
     row('REST', `${base}/merchant/api`),
     row('GraphQL', `${base}/graphql${sandbox ? dim('   (a browser shows GraphiQL)') : ''}`),
     ...(services.simulatorUrl

@@ -80,12 +80,14 @@ export async function runService(): Promise<void> {
     ensureGenerated()
     // PostgreSQL and the simulator start while the modules load.
     const opening = openServer(config, say)
-    const [server, simulator, { startApp }, { createFirstMerchant }] = await Promise.all([
-      opening,
-      openSimulator(config, opening),
-      import('../app.ts'),
-      import('../resources/merchants/create.ts'),
-    ])
+    const [server, simulator, { startApp }, { createFirstMerchant }, { offerSandboxSignIn }] =
+      await Promise.all([
+        opening,
+        openSimulator(config, opening),
+        import('../app.ts'),
+        import('../resources/merchants/create.ts'),
+        import('../resources/team/sandbox-sign-in.ts'),
+      ])
     const app = await startApp(config, server.connection, simulator?.url)
     void simulator?.ended.then((words) => app.services.log.error(words))
     const close = async () => {
@@ -94,12 +96,13 @@ export async function runService(): Promise<void> {
       await server.stop()
     }
     stopOnSignal(close, say, config.connections.drainDelayMs + limits.drainMs + closeMs)
-    const first =
-      config.mode === 'sandbox'
-        ? await createFirstMerchant(app.services, 'Sandbox merchant', firstFundsXof)
-        : null
+    const isSandbox = config.mode === 'sandbox'
+    const first = isSandbox
+      ? await createFirstMerchant(app.services, 'Sandbox merchant', firstFundsXof)
+      : null
+    const signInToken = isSandbox ? await offerSandboxSignIn(app.services) : null
     process.stdout.write(
-      firstScreen({ app, first, funds: firstFundsXof, startedMs: performance.now() - begun }),
+      firstScreen({ app, first, funds: firstFundsXof, signInToken, startedMs: performance.now() - begun }),
     )
     setTimeout(() => void tidyUp(), tidyAfterMs).unref()
   } catch (error) {

@@ -288,3 +288,22 @@ export async function createMerchant(home: Home, runAdmin = admin): Promise<Made
   if (code !== 0 || stderr !== '') throw new Error(`merchant create ended with ${code}: ${stderr}`)
   return JSON.parse(stdout) as MadeMerchant
 }
+
+/** The token of the link that the first screen shows. */
+export function dashboardToken(screen: string): string | undefined {
+  return /^ {2}Dashboard {5}http:\S+\/app#([\w-]{43}) /m.exec(screen)?.[1]
+}
+
+/** Signs in with the token of a link: `acceptInvitation` or `sandboxSignIn`. */
+export async function enterBy(home: Home, mutation: string, input: object): Promise<object | undefined> {
+  const type = `${mutation[0]?.toUpperCase()}${mutation.slice(1)}Input`
+  const query = `mutation ($input: ${type}!) { ${mutation}(input: $input) {
+    ... on SignedIn { name role } ... on Refusal { code } } }`
+  const response = await fetch(`${home.url}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ query, variables: { input } }),
+  })
+  const { data } = (await response.json()) as { data: Record<string, object> }
+  return data[mutation]
+}

@@ -7,6 +7,8 @@ import {
   admin,
   call,
   createMerchant,
+  dashboardToken,
+  enterBy,
   type Home,
   type MadeMerchant,
   newHome,
@@ -98,6 +100,32 @@ test('payouts and batches of a deactivated merchant wait until they are cancelle
   })
   const again = await adminHere(home, 'merchant', 'cancel-payouts', '--id', id, '--json')
   expect(JSON.parse(again.stdout)).toEqual({ merchant_id, cancelled: 0, batches_cancelled: 0 })
+})
+
+test('owner invite shows a link to the running service, with which the first owner joins once', async () => {
+  const { merchant_id } = await createMerchant(home, adminHere)
+  const person = ['--merchant', String(merchant_id), '--email', 'a@b.ml', '--name', 'Awa Traoré']
+  const shown = await adminHere(home, 'owner', 'invite', ...person)
+  expect(shown.code).toBe(0)
+  const [, lost = ''] = /^ {2}Link {2}\S+\/join#(\S+)$/m.exec(shown.stdout) ?? []
+  const again = await adminHere(home, 'owner', 'invite', ...person, '--json')
+  const { link, invitation } = JSON.parse(again.stdout)
+  expect(link).toBe(`${home.url}/join#${invitation}`)
+  const join = (token: string) =>
+    enterBy(home, 'acceptInvitation', { token, password: 'le soleil de Bamako' })
+  expect(await join(lost)).toEqual({ code: 'INVALID_INPUT' })
+  expect(await join(invitation)).toEqual({ name: 'Awa Traoré', role: 'OWNER' })
+  const late = await adminHere(home, 'owner', 'invite', ...person)
+  expect(late).toMatchObject({ code: 1, stderr: expect.stringMatching(/has joined the team of merchant/) })
+})
+
+test('the link of the first screen signs the owner in once', async () => {
+  const shown = stripVTControlCharacters(service.screen)
+  expect(shown).toMatch(/^ {2}Dashboard {5}\S+ {3}\(signs the owner in once\)$/m)
+  const token = dashboardToken(shown)
+  const enter = () => enterBy(home, 'sandboxSignIn', { token })
+  expect(await enter()).toEqual({ name: 'Awa Traoré', role: 'OWNER' })
+  expect(await enter()).toEqual({ code: 'INVALID_INPUT' })
 })
 
 test('the ledger is proven beside the running service', async () => {

@@ -6,7 +6,7 @@ import { afterEach, expect, test } from 'vitest'
 import { eventuallyGives } from '../kit/eventually.ts'
 import { createTestDatabase } from '../kit/database.ts'
 import { admin, call, type Home, newHome, processesOf, type Running, run } from '../kit/program.ts'
-import { signIn, startProgram } from '../kit/program.ts'
+import { dashboardToken, enterBy, signIn, startProgram } from '../kit/program.ts'
 
 const homes: Home[] = []
 const services: Running[] = []
@@ -106,14 +106,45 @@ test('a second start finds the records of the first one, and shows no secret', a
   const paid = () => call(home, 'GET', '/payment/status/first-life')
   await eventuallyGives(paid, ({ body }) => body['state'] === 'success')
   expect(await first.end('SIGTERM')).toBe(0)
+  const person = ['--merchant', '1', '--email', 'a@b.ml', '--name', 'Awa']
+  const invited = await admin(home, 'owner', 'invite', ...person, '--json')
 
   const service = await start(home)
+  // The link of the first screen is another one now; an invitation made while the service was stopped works.
+  const [before, now] = [first, service].map(({ screen }) => dashboardToken(screen))
+  expect(await enterBy(home, 'sandboxSignIn', { token: before })).toEqual({ code: 'INVALID_INPUT' })
+  expect(await enterBy(home, 'sandboxSignIn', { token: now })).toEqual({ name: 'Awa Traoré', role: 'OWNER' })
+  const { invitation } = JSON.parse(invited.stdout)
+  const accepted = { token: invitation, password: 'le soleil de Bamako' }
+  expect(await enterBy(home, 'acceptInvitation', accepted)).toEqual({ name: 'Awa', role: 'OWNER' })
   expect(service.screen).not.toContain(secret)
   expect(service.screen).not.toMatch(/API secret/)
   expect((await paid()).body).toMatchObject({ state: 'success' })
   // The token of the first run is valid in the next one, and the money is there.
   expect((await call(home, 'GET', '/balance', token)).body['data']).toMatchObject({ balance: 1_000_700 })
   expect(await service.end('SIGTERM')).toBe(0)
+})
+
+test('of nodes on one database the last link works; an inactive account gets none', async () => {
+  const database = await createTestDatabase()
+  try {
+    const shared = { DATABASE_URL: database.url, SECRET_KEY: 'a secret of all nodes, of thirty-two bytes' }
+    const one = await openHome(shared)
+    const { screen } = await start(one)
+    const two = await openHome({ ...shared, OPERATORS_URL: one.operatorsUrl })
+    const second = await start(two)
+    const [before, last] = [screen, second.screen].map(dashboardToken)
+    expect(await enterBy(two, 'sandboxSignIn', { token: before })).toEqual({ code: 'INVALID_INPUT' })
+    expect(await enterBy(one, 'sandboxSignIn', { token: last })).toMatchObject({ role: 'OWNER' })
+    expect(await second.end('SIGTERM')).toBe(0)
+    await admin(one, 'merchant', 'deactivate', '--id', '1')
+    const third = await start(two)
+    expect(third.screen).toContain('GraphQL')
+    expect(third.screen).not.toContain('Dashboard')
+  } finally {
+    await Promise.all(services.map((service) => service.end('SIGTERM')))
+    await database.drop()
+  }
 })
 
 test('SIGTERM ends npm start with code 0, and leaves no process behind', async () => {
