@@ -5,11 +5,11 @@ import { openSession } from '../../identity/members/sessions.ts'
 import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
-import { invalidInput, readInput, withDefault } from '../../shared/input.ts'
+import { invalidInput, readInput } from '../../shared/input.ts'
 import { memberName } from './invite.ts'
 import { type Candidate, candidateColumns, checkAdmitted } from './verify-credentials.ts'
 import { checkPassword, chosenPassword, memberTokenText } from './password.ts'
-import { checkMayKeep, type SignedIn, welcome } from './sign-in.ts'
+import { checkMayKeep, keptInCookie, type SignedIn, welcome } from './sign-in.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 
 /** The reason to work without row-level security. */
@@ -24,7 +24,7 @@ export const acceptInput = z.object({
   token: memberTokenText,
   name: memberName.nullish(),
   password: chosenPassword,
-  cookie: withDefault(z.boolean(), false),
+  cookie: keptInCookie,
 })
 
 /**

@@ -3,7 +3,6 @@ import { inputOf } from '../../graphql/input.ts'
 import { MemberRole } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { acceptInvitation, acceptInput } from './accept.ts'
-import { type Account, listAccounts } from './accounts.ts'
 import {
   changePassword,
   requestPasswordReset,
@@ -88,17 +87,6 @@ const Session = builder.objectRef<LiveSession>('Session').implement({
   }),
 })
 
-const AccountType = builder.objectRef<Account>('Account').implement({
-  description: 'A merchant account in whose team a person is.',
-  fields: (t) => ({
-    merchantId: t.exposeInt('merchantId', {
-      description: 'The id of the merchant; `signIn` takes it, to sign in to this account.',
-    }),
-    merchantName: t.exposeString('merchantName', { description: 'The name of the business.' }),
-    role: t.expose('role', { type: MemberRole, description: 'The role of the person in this team.' }),
-  }),
-})
-
 const TotpSetupType = builder.objectRef<TotpSetup>('TotpSetup').implement({
   description: 'The secret with which an authenticator application is set up.',
   fields: (t) => ({
@@ -127,7 +115,8 @@ const RecoveryCodes = builder.objectRef<{ codes: string[] }>('RecoveryCodes').im
 
 const newPassword = `The new password, ${limits.passwordLengthMin} to ${limits.passwordLengthMax} characters.`
 
-const inCookie =
+/** The description of the field with which a browser keeps the session in a cookie. */
+export const inCookie =
   "True on the service's own pages: the browser keeps the session in a cookie that no script can read, and " +
   '`token` is empty. Refused for pages of other sites, for programs, and over WebSockets.'
 
@@ -183,17 +172,6 @@ builder.queryField('sessions', (t) =>
     },
     resolve: (_root, { memberId }, ctx) =>
       listSessions(ctx, memberId == null ? null : readSmallId('TeamMember', memberId)),
-  }),
-)
-
-builder.queryField('accounts', (t) =>
-  t.field({
-    type: [AccountType],
-    scope: 'authenticated',
-    description:
-      'The active accounts in whose teams the caller is, that of this session first. Each account has a ' +
-      'password of its own. Empty when a program calls with an API key.',
-    resolve: (_root, _args, ctx) => listAccounts(ctx),
   }),
 )
 

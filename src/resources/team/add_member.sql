@@ -7,6 +7,7 @@ CREATE OR REPLACE FUNCTION add_member(
   address text,
   given_role member_role,
   operation_id text,
+  inviter int,
   invitation bytea,
   lifetime_ms int
 ) RETURNS int
@@ -18,7 +19,7 @@ BEGIN
   VALUES (merchant, called, address, given_role, operation_id, service_now()) ON CONFLICT DO NOTHING
   RETURNING id INTO added;
   IF added IS NULL THEN RETURN NULL; END IF;
-  INSERT INTO member_secret (member_id, merchant_id, invitation_hash, invitation_expires_at)
-  VALUES (added, merchant, invitation, now() + lifetime_ms * interval '1 millisecond');
+  INSERT INTO member_secret (member_id, merchant_id, invited_by_id, invitation_hash, invitation_expires_at)
+  VALUES (added, merchant, inviter, invitation, now() + lifetime_ms * interval '1 millisecond');
   RETURN added;
 END $$;

@@ -49,7 +49,8 @@ export async function inviteMember(ctx: Context, raw: InviteMemberInput): Promis
   const input = readInput(inviteMemberInput, raw)
   return changeTeam(ctx, reason, async (tx, shop) => {
     checkManages(actor, [input.role], shop.hasOwner)
-    const person = { ...input, madeFor: ctx.idempotentOperation?.id ?? null }
+    const madeFor = ctx.idempotentOperation?.id ?? null
+    const person = { ...input, madeFor, invitedBy: actor.memberId }
     const recording = recordingOf(ctx, 'inviteMember')
     const { id } = await addMember(tx, ctx, { recording, shop, person })
     return { id }
@@ -92,7 +93,11 @@ export async function inviteAsPlatform(
       const renewed = await renewInvitation(tx, services, { recording, shop, person })
       return { id: known.id, ...renewed, isRenewed: true }
     }
-    const made = await addMember(tx, services, { recording, shop, person: { ...input, madeFor: null } })
+    const made = await addMember(tx, services, {
+      recording,
+      shop,
+      person: { ...input, madeFor: null, invitedBy: null },
+    })
     return { ...made, role: input.role, isRenewed: false }
   })
 }
@@ -170,7 +175,7 @@ const invitationLifetimeMs = limits.invitationHours * 3_600_000
 interface Newcomer {
   recording: Recording
   shop: TeamMerchant
-  person: { name: string; email: string; role: Role; madeFor: string | null }
+  person: { name: string; email: string; role: Role; madeFor: string | null; invitedBy: number | null }
 }
 
 const insertMember = sqlFunction('add_member', {
@@ -180,6 +185,7 @@ const insertMember = sqlFunction('add_member', {
     address: 'text',
     givenRole: sqlType<Role>('member_role'),
     operationId: 'text?',
+    inviter: 'int?',
     invitation: 'bytea',
     lifetimeMs: 'int',
   },
@@ -193,7 +199,7 @@ async function addMember(
   { recording, shop, person }: Newcomer,
 ): Promise<{ id: number; token: string }> {
   const { merchantId } = recording
-  const { name, email: address, role, madeFor } = person
+  const { name, email: address, role, madeFor, invitedBy } = person
   const { token, hash } = makeMemberToken(master)
   const id = await insertMember(tx, {
     merchant: merchantId,
@@ -201,6 +207,7 @@ async function addMember(
     address,
     givenRole: role,
     operationId: madeFor,
+    inviter: invitedBy,
     invitation: hash,
     lifetimeMs: invitationLifetimeMs,
   })

@@ -1,12 +1,15 @@
 import { builder } from '../../graphql/builder.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { inputOf } from '../../graphql/input.ts'
-import { SignedInType } from './account-schema.ts'
+import { inCookie, SignedInType } from './account-schema.ts'
 import { sandboxSignInInput, signInToSandbox } from './sandbox-sign-in.ts'
 
 const SandboxSignInInput = inputOf('SandboxSignInInput', sandboxSignInInput, {
   description: 'The token of the link that the first screen of a sandbox shows.',
-  fields: { token: 'The token after the `#` of the link. It is valid once, for 24 hours.' },
+  fields: {
+    token: 'The token after the `#` of the link. It is valid once, for 24 hours.',
+    cookie: inCookie,
+  },
 })
 
 builder.mutationField('sandboxSignIn', (t) =>

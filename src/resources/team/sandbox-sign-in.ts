@@ -8,7 +8,7 @@ import { sqlFunction } from '../../database/sql-function.ts'
 import { transact } from '../../database/transact.ts'
 import { invalidInput, readInput } from '../../shared/input.ts'
 import { memberTokenText } from './password.ts'
-import { type SignedIn, welcome } from './sign-in.ts'
+import { checkMayKeep, keptInCookie, type SignedIn, welcome } from './sign-in.ts'
 import { type Candidate, candidateColumns, checkAdmitted } from './verify-credentials.ts'
 
 /** The reason to work without row-level security. */
@@ -52,7 +52,7 @@ export async function offerSandboxSignIn(
   })
 }
 
-export const sandboxSignInInput = z.object({ token: memberTokenText })
+export const sandboxSignInInput = z.object({ token: memberTokenText, cookie: keptInCookie })
 
 /**
  * Signs the owner of a sandbox in with the link of the first screen, once. Choice: the link needs no code of
@@ -65,7 +65,8 @@ export async function signInToSandbox(
   raw: z.input<typeof sandboxSignInInput>,
 ): Promise<SignedIn> {
   sandboxOf(ctx)
-  const { token } = readInput(sandboxSignInInput, raw)
+  const { token, cookie } = readInput(sandboxSignInInput, raw)
+  if (cookie) checkMayKeep(ctx)
   const hash = hashOfMemberToken(ctx.access.master, token)
   const { rows } = await asPlatform(ctx, reason).pool.query<Candidate>(
     `SELECT ${candidateColumns}
@@ -82,7 +83,7 @@ export async function signInToSandbox(
     await recordMade(tx, recordingOf(ctx, 'sandboxSignIn', { ...member, apiKeyId: id }), ['session', id])
     return id
   })
-  return welcome(ctx, member, sessionId)
+  return welcome(ctx, member, sessionId, cookie)
 }
 
 function unusable() {

@@ -25,12 +25,15 @@ const reason = 'no member is signed in yet: the e-mail address names the member'
 /** The most e-mails about sign-ins from new addresses that one member gets in an hour (a choice). */
 const newAddressEmailsMax = 3
 
+/** Whether a browser keeps the session in a cookie. */
+export const keptInCookie = withDefault(z.boolean(), false)
+
 export const signInInput = z.object({
   email: memberEmail,
   password: givenPassword,
   code: exactText({ min: 1, max: 32 }).nullish(),
   merchantId: wholeNumber(1, 2_147_483_647).nullish(),
-  cookie: withDefault(z.boolean(), false),
+  cookie: keptInCookie,
 })
 
 /** A member who has signed in, with the token of the session. */
