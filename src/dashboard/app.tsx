@@ -1,62 +1,122 @@
-import { useQuery } from '@urql/preact'
-import { Link, Route, Router, Switch } from 'wouter-preact'
-import { chooseLanguage, useLanguage, useWords } from './language.ts'
-import { serviceQuery } from './operations.ts'
-import { basePath, mode } from './page-facts.ts'
+import { useMutation, useQuery } from '@urql/preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { Route, Router, Switch } from 'wouter-preact'
+import { Frame, NotFound, Outside } from './frame.tsx'
+import { useWords } from './language.ts'
+import { sandboxSignInMutation, sessionQuery } from './operations.ts'
+import { basePath } from './page-facts.ts'
+import { Failure, Loading } from './parts/states.tsx'
+import { codeOf, refusalOf, refusalText } from './refusals.ts'
+import { ForgottenScreen } from './screens/forgotten.tsx'
+import { HomeScreen } from './screens/home.tsx'
+import { SessionsScreen } from './screens/sessions.tsx'
+import { type SignInStart, SignInScreen } from './screens/sign-in.tsx'
+import { onSessionEnd } from './session-end.ts'
 
-/** The frame of every screen, and the screens by their paths. */
+/** The dashboard: a stranger signs in, at whatever path; a person sees the screen of the path. */
 export function App() {
   return (
     <Router base={basePath}>
-      <TopBar />
-      <main>
-        <Switch>
-          <Route path="/">
-            <HomeScreen />
-          </Route>
-          <Route>
-            <NotFoundScreen />
-          </Route>
-        </Switch>
-      </main>
+      <Gate />
     </Router>
   )
 }
 
-function TopBar() {
-  const words = useWords()
-  const other = useLanguage() === 'fr' ? 'en' : 'fr'
+function Gate() {
+  const [{ data, error }, read] = useQuery({ query: sessionQuery })
+  const again = () => read({ requestPolicy: 'network-only' })
+  const wasSignedIn = useRef(false)
+  wasSignedIn.current ||= data?.me != null
+  const [start, setStart] = useState<SignInStart>({})
+  useEffect(() => onSessionEnd(again), [])
+  if (codeOf(error) === 'UNAUTHENTICATED') {
+    return <Strangers start={start} hadSession={wasSignedIn.current} />
+  }
+  if (error && !data?.me) {
+    return (
+      <Outside>
+        <Failure error={error} retry={again} />
+      </Outside>
+    )
+  }
+  if (!data?.me) {
+    return (
+      <Outside>
+        <Loading />
+      </Outside>
+    )
+  }
   return (
-    <header>
-      <p>{words[mode]}</p>
-      <button type="button" className="link" lang={other} onClick={() => chooseLanguage(other)}>
-        {words.otherLanguage}
-      </button>
-    </header>
+    <Frame
+      session={data}
+      onLeave={(next) => {
+        setStart(next)
+        again()
+      }}
+    >
+      <Switch>
+        <Route path="/">
+          <HomeScreen />
+        </Route>
+        <Route path="/sessions">
+          <SessionsScreen />
+        </Route>
+        <Route>
+          <NotFound />
+        </Route>
+      </Switch>
+    </Frame>
   )
 }
 
-function HomeScreen() {
+function Strangers({ start, hadSession }: { start: SignInStart; hadSession: boolean }) {
   const words = useWords()
-  const [{ data, error }] = useQuery({ query: serviceQuery })
+  const [linkProblem, setLinkProblem] = useState<string>()
+  if (linkToken !== '' && linkProblem === undefined && !hadSession) {
+    return (
+      <Outside>
+        <LinkSignIn onProblem={setLinkProblem} />
+      </Outside>
+    )
+  }
+  const ended = hadSession ? words.signIn.ended : undefined
+  const notice = start.notice ?? linkProblem ?? ended
   return (
-    <>
-      <h1>{words.title}</h1>
-      <p role="status">
-        {data?.serviceStatus ? words.serviceWorks : error ? words.serviceFails : words.loading}
-      </p>
-    </>
+    <Outside>
+      <Switch>
+        <Route path="/forgotten">
+          <ForgottenScreen />
+        </Route>
+        <Route>
+          <SignInScreen key={start.merchantId} start={notice ? { ...start, notice } : start} />
+        </Route>
+      </Switch>
+    </Outside>
   )
 }
 
-function NotFoundScreen() {
+/** The token that the address brought behind its `#`: a sandbox prints such a link, which works once. */
+const linkToken = takeLinkToken()
+
+function takeLinkToken(): string {
+  const token = location.hash.slice(1)
+  // The token must not stay in the address, nor in the history of the browser.
+  if (token !== '') history.replaceState(null, '', location.pathname + location.search)
+  return token
+}
+
+/** Signs the owner of a sandbox in by the link; the page then loads anew, with the cookie of the session. */
+function LinkSignIn({ onProblem }: { onProblem: (problem: string) => void }) {
   const words = useWords()
-  return (
-    <>
-      <h1>{words.notFound}</h1>
-      <p>
-        <Link href="/">{words.toHome}</Link>
-      </p>
-    </>
-  )
+  const [, signIn] = useMutation(sandboxSignInMutation)
+  useEffect(() => {
+    void signIn({ input: { token: linkToken, cookie: true } }).then(({ data, error }) => {
+      const refusal = refusalOf(data?.sandboxSignIn)
+      if (error) onProblem(words.failure.network)
+      else if (refusal?.code === 'INVALID_INPUT') onProblem(words.signIn.usedLink)
+      else if (refusal) onProblem(refusalText(refusal, words))
+      else location.reload()
+    })
+  }, [])
+  return <Loading />
 }

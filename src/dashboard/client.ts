@@ -3,11 +3,16 @@ import {
   Client,
   type ExecutionResult,
   fetchExchange,
+  mapExchange,
+  type OperationResult,
   subscriptionExchange,
   type SubscriptionForwarder,
 } from '@urql/preact'
 import type { Client as SocketClient } from 'graphql-ws'
+import { setLive } from './live.ts'
 import { possibleTypes } from './operations.ts'
+import { codeOf } from './refusals.ts'
+import { endSession } from './session-end.ts'
 
 /**
  * Opens the client of the public API. It signs in by the cookie of the session, so that no script holds a
@@ -20,10 +25,18 @@ export function openClient(address: URL): Client {
     fetchOptions: { credentials: 'same-origin' },
     exchanges: [
       cacheExchange({ possibleTypes }),
+      mapExchange({ onResult: noticeSessionEnd }),
       fetchExchange,
       subscriptionExchange({ forwardSubscription: forwardOver(socketAddress(address)) }),
     ],
   })
+}
+
+/** Ends the session of the page where the service does not know the caller any more. */
+function noticeSessionEnd({ operation, error }: OperationResult): void {
+  const names = operation.query.definitions.map((one) => ('name' in one ? one.name?.value : undefined))
+  // This query asks whether there is a session.
+  if (codeOf(error) === 'UNAUTHENTICATED' && !names.includes('SessionQuery')) endSession()
 }
 
 function socketAddress(address: URL): string {
@@ -37,7 +50,13 @@ function forwardOver(url: string): SubscriptionForwarder {
   let loading: Promise<SocketClient> | null = null
   const load = () => {
     loading ??= import('graphql-ws/client').then(({ createClient }) =>
-      createClient({ url, lazy: true, retryAttempts: Number.POSITIVE_INFINITY, shouldRetry: () => true }),
+      createClient({
+        url,
+        lazy: true,
+        retryAttempts: Number.POSITIVE_INFINITY,
+        shouldRetry: () => true,
+        on: { connected: () => setLive(true), closed: () => setLive(false) },
+      }),
     )
     // The next subscription loads again where the network failed.
     loading.catch(() => (loading = null))
@@ -45,19 +64,21 @@ function forwardOver(url: string): SubscriptionForwarder {
   }
   return ({ query = '', variables }) => ({
     subscribe(sink) {
+      // After a break the client sends this payload again: the changes go on from the last one that came.
+      const payload = { query, variables: { ...(variables as Record<string, unknown> | undefined) } }
       let hasEnded = false
       let end = () => {}
       load().then(
         (socket) => {
           if (hasEnded) return
-          end = socket.subscribe(
-            { query, variables: variables as Record<string, unknown> | undefined },
-            {
-              next: (result) => sink.next(result as ExecutionResult),
-              error: (error) => sink.error(error),
-              complete: () => sink.complete(),
+          end = socket.subscribe(payload, {
+            next: (result) => {
+              payload.variables['after'] = cursorOf(result.data) ?? payload.variables['after']
+              sink.next(result as ExecutionResult)
             },
-          )
+            error: (error) => sink.error(error),
+            complete: () => sink.complete(),
+          })
         },
         (error: unknown) => sink.error(error),
       )
@@ -69,4 +90,11 @@ function forwardOver(url: string): SubscriptionForwarder {
       }
     },
   })
+}
+
+/** The cursor of a change; null where its subscription did not select it. */
+function cursorOf(data: Record<string, unknown> | null | undefined): string | null {
+  const [change] = Object.values(data ?? {})
+  const cursor = (change as { cursor?: unknown } | null | undefined)?.cursor
+  return typeof cursor === 'string' ? cursor : null
 }

@@ -3,17 +3,303 @@ import type { TypedDocumentNode } from '@urql/core'
 
 /** The object types of each interface and union that a fragment names, for the cache. */
 export const possibleTypes: Record<string, string[]> = {
+  Refusal: ["AccountInactiveError", "AddressNotAllowedError", "AlreadyMemberError", "CredentialsRejectedError", "DuplicatePayoutError", "DuplicateReferenceError", "ForbiddenError", "InsufficientBalanceError", "InvalidInputError", "LimitExceededError", "NotFoundError", "NotRefundableError", "OperatorUnavailableError", "OverloadedError", "PaymentRefusedError", "PaymentsOutHaltedError", "RateLimitedError", "RefundTooLargeError", "SecondFactorRequiredError", "SlugTakenError", "StateConflictError", "UnauthenticatedError"],
 }
 
 export type Health = "DEGRADED" | "DOWN" | "OPERATIONAL"
 
-export type ServiceQuery = {
-  serviceStatus: {
-    status: Health
-    time: string
+export type MemberRole = "ADMIN" | "FINANCE" | "OWNER" | "VIEWER"
+
+export type PaymentMethod = "OperatorA" | "OperatorB" | "OperatorC" | "OperatorD"
+
+export type RefusalCode = "ACCOUNT_INACTIVE" | "ADDRESS_NOT_ALLOWED" | "ALREADY_MEMBER" | "AMBIGUOUS_REFERENCE" | "AMOUNT_CHANGED" | "BODY_TOO_LARGE" | "CREDENTIALS_REJECTED" | "DUPLICATE_PAYOUT" | "DUPLICATE_REFERENCE" | "FORBIDDEN" | "HEADERS_TOO_LARGE" | "IDEMPOTENCY_KEY_BUSY" | "IDEMPOTENCY_KEY_REUSED" | "INSUFFICIENT_BALANCE" | "INTERNAL" | "INVALID_INPUT" | "LIMIT_EXCEEDED" | "LINK_CLOSED" | "MALFORMED_REQUEST" | "METHOD_NOT_ALLOWED" | "NOT_FOUND" | "NOT_REFUNDABLE" | "OPERATOR_UNAVAILABLE" | "OPERATOR_UNREACHABLE" | "OVERLOADED" | "PAYMENTS_OUT_HALTED" | "PAYMENT_REFUSED" | "RATE_LIMITED" | "REFUND_TOO_LARGE" | "REQUEST_TIMEOUT" | "SECOND_FACTOR_REQUIRED" | "SERVICE_DOWN" | "SLUG_TAKEN" | "STATE_CONFLICT" | "UNAUTHENTICATED" | "UNSUPPORTED_MEDIA_TYPE"
+
+export type RequestPasswordResetInput = {
+  email: string
+  merchantId?: number | null | undefined
+}
+
+export type SandboxSignInInput = {
+  cookie?: boolean | null | undefined
+  token: string
+}
+
+export type Scope = "BALANCE" | "BENEFICIARIES" | "BULK_PAY" | "DEPOSIT" | "PAY" | "PAYMENT_LINKS" | "PAYOUT" | "SETTINGS" | "TEAM" | "WEBHOOKS"
+
+export type SignInInput = {
+  code?: string | null | undefined
+  cookie?: boolean | null | undefined
+  email: string
+  merchantId?: number | null | undefined
+  password: string
+}
+
+export type TransactionStatus = "CANCELLED" | "EXPIRED" | "FAILED" | "PENDING" | "PROCESSING" | "REVERSED" | "SUCCESS"
+
+export type TransactionType = "BALANCE_CHECK" | "DEPOSIT" | "PAY"
+
+export type PaymentRowFragment = {
+  id: string
+  reference: string
+  transactionType: TransactionType
+  amount: number
+  settledAmount: number | null
+  status: TransactionStatus
+  paymentMethod: PaymentMethod
+  customerPhone: string
+  createdAt: string
+  failure: {
+    messageFr: string
+    messageEn: string
   } | null
 }
 
-export type ServiceQueryVariables = Record<string, never>
+const paymentRowFragment = "fragment PaymentRow on Transaction{id reference transactionType amount settledAmount status paymentMethod customerPhone createdAt failure{messageFr messageEn}}"
 
-export const serviceQuery = "query ServiceQuery{serviceStatus{status time}}" as unknown as TypedDocumentNode<ServiceQuery, ServiceQueryVariables>
+export type HomeQuery = {
+  asOfSequence: number | null
+  balance: {
+    id: string
+    available: number
+    reserved: number
+    receivable: number
+  } | null
+  month: {
+    timeZone: string
+    total: {
+      count: number
+      settledAmount: number
+      successRate: number | null
+    }
+    buckets: Array<{
+      start: string
+      count: number
+      settledAmount: number
+    }>
+  } | null
+  out: {
+    total: {
+      count: number
+      settledAmount: number
+    }
+  } | null
+  approvalsWaiting: {
+    totalCount: number
+    nodes: Array<{
+      __typename: "Batch"
+      id: string
+      title: string | null
+      recipientCount: number
+      totalAmount: number
+    } | {
+      __typename: "DepositApproval"
+      id: string
+      transaction: {
+        id: string
+        amount: number
+        customerPhone: string
+      }
+    } | {
+      __typename: "Payout"
+      id: string
+      amount: number
+      beneficiaryName: string | null
+      destinationPhone: string
+    } | {
+      __typename: "SettingsChange"
+      id: string
+    }>
+  } | null
+  operators: Array<{
+    paymentMethod: PaymentMethod
+    collect: Health
+    disburse: Health
+    since: string
+  }> | null
+  transactions: {
+    nodes: Array<{
+      id: string
+      reference: string
+      transactionType: TransactionType
+      amount: number
+      settledAmount: number | null
+      status: TransactionStatus
+      paymentMethod: PaymentMethod
+      customerPhone: string
+      createdAt: string
+      failure: {
+        messageFr: string
+        messageEn: string
+      } | null
+    }>
+  } | null
+}
+
+export type HomeQueryVariables = {
+  monthFrom: string
+  today: string
+  first?: number | null | undefined
+}
+
+export const homeQuery = ("query HomeQuery($monthFrom:DateTime!$today:DateTime!$first:Int=10){asOfSequence balance{id available reserved receivable}month:paymentStats(from:$monthFrom groupBy:DAY type:[PAY]){timeZone total{count settledAmount successRate}buckets{start count settledAmount}}out:paymentStats(from:$today groupBy:DAY type:[DEPOSIT PAYOUT RECIPIENT]){total{count settledAmount}}approvalsWaiting(first:3){totalCount nodes{__typename ...on Payout{id amount beneficiaryName destinationPhone}...on Batch{id title recipientCount totalAmount}...on DepositApproval{id transaction{id amount customerPhone}}...on SettingsChange{id}}}operators{paymentMethod collect disburse since}transactions(first:$first filter:{transactionType:[PAY DEPOSIT]}){nodes{...PaymentRow}}}" + paymentRowFragment) as unknown as TypedDocumentNode<HomeQuery, HomeQueryVariables>
+
+export type PaymentChangesSubscription = {
+  transactionChanged: {
+    cursor: string
+    transaction: {
+      id: string
+      reference: string
+      transactionType: TransactionType
+      amount: number
+      settledAmount: number | null
+      status: TransactionStatus
+      paymentMethod: PaymentMethod
+      customerPhone: string
+      createdAt: string
+      failure: {
+        messageFr: string
+        messageEn: string
+      } | null
+    } | null
+  }
+}
+
+export type PaymentChangesSubscriptionVariables = {
+  after?: string | null | undefined
+}
+
+export const paymentChangesSubscription = ("subscription PaymentChangesSubscription($after:String){transactionChanged(after:$after){cursor transaction{...PaymentRow}}}" + paymentRowFragment) as unknown as TypedDocumentNode<PaymentChangesSubscription, PaymentChangesSubscriptionVariables>
+
+export type SessionQuery = {
+  me: {
+    id: string
+    scopes: Array<Scope>
+    merchant: {
+      id: string
+      databaseId: number
+      name: string
+    }
+    member: {
+      id: string
+      name: string
+      email: string
+      role: MemberRole
+    } | null
+  } | null
+  accounts: Array<{
+    merchantId: number
+    merchantName: string
+    role: MemberRole
+  }> | null
+}
+
+export type SessionQueryVariables = Record<string, never>
+
+export const sessionQuery = "query SessionQuery{me{id scopes merchant{id databaseId name}member{id name email role}}accounts{merchantId merchantName role}}" as unknown as TypedDocumentNode<SessionQuery, SessionQueryVariables>
+
+export type SignInMutation = {
+  signIn: {
+    __typename: "AccountInactiveError" | "AddressNotAllowedError" | "CredentialsRejectedError" | "InvalidInputError" | "OverloadedError" | "RateLimitedError" | "SecondFactorRequiredError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "SignedIn"
+  } | null
+}
+
+export type SignInMutationVariables = {
+  input: SignInInput
+}
+
+export const signInMutation = "mutation SignInMutation($input:SignInInput!){signIn(input:$input){__typename ...on Refusal{code message retryAfter}}}" as unknown as TypedDocumentNode<SignInMutation, SignInMutationVariables>
+
+export type SandboxSignInMutation = {
+  sandboxSignIn: {
+    __typename: "AccountInactiveError" | "AddressNotAllowedError" | "InvalidInputError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "SignedIn"
+  } | null
+}
+
+export type SandboxSignInMutationVariables = {
+  input: SandboxSignInInput
+}
+
+export const sandboxSignInMutation = "mutation SandboxSignInMutation($input:SandboxSignInInput!){sandboxSignIn(input:$input){__typename ...on Refusal{code message retryAfter}}}" as unknown as TypedDocumentNode<SandboxSignInMutation, SandboxSignInMutationVariables>
+
+export type RequestPasswordResetMutation = {
+  requestPasswordReset: {
+    __typename: "Acknowledgement"
+  } | {
+    __typename: "InvalidInputError" | "RateLimitedError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | null
+}
+
+export type RequestPasswordResetMutationVariables = {
+  input: RequestPasswordResetInput
+}
+
+export const requestPasswordResetMutation = "mutation RequestPasswordResetMutation($input:RequestPasswordResetInput!){requestPasswordReset(input:$input){__typename ...on Refusal{code message retryAfter}}}" as unknown as TypedDocumentNode<RequestPasswordResetMutation, RequestPasswordResetMutationVariables>
+
+export type SignOutMutation = {
+  signOut: {
+    __typename: "Acknowledgement" | "ForbiddenError"
+  } | null
+}
+
+export type SignOutMutationVariables = Record<string, never>
+
+export const signOutMutation = "mutation SignOutMutation{signOut{__typename}}" as unknown as TypedDocumentNode<SignOutMutation, SignOutMutationVariables>
+
+export type SignOutEverywhereMutation = {
+  signOutEverywhere: {
+    __typename: "Acknowledgement"
+  } | {
+    __typename: "ForbiddenError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | null
+}
+
+export type SignOutEverywhereMutationVariables = Record<string, never>
+
+export const signOutEverywhereMutation = "mutation SignOutEverywhereMutation{signOutEverywhere{__typename ...on Refusal{code message retryAfter}}}" as unknown as TypedDocumentNode<SignOutEverywhereMutation, SignOutEverywhereMutationVariables>
+
+export type SessionsQuery = {
+  sessions: Array<{
+    id: string
+    isCurrent: boolean
+    createdAt: string
+    lastUsedAt: string | null
+    lastUsedFrom: string | null
+  }> | null
+}
+
+export type SessionsQueryVariables = Record<string, never>
+
+export const sessionsQuery = "query SessionsQuery{sessions{id isCurrent createdAt lastUsedAt lastUsedFrom}}" as unknown as TypedDocumentNode<SessionsQuery, SessionsQueryVariables>
+
+export type RevokeSessionMutation = {
+  revokeSession: {
+    __typename: "Acknowledgement"
+  } | {
+    __typename: "ForbiddenError" | "NotFoundError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | null
+}
+
+export type RevokeSessionMutationVariables = {
+  id: string
+}
+
+export const revokeSessionMutation = "mutation RevokeSessionMutation($id:ID!){revokeSession(id:$id){__typename ...on Refusal{code message retryAfter}}}" as unknown as TypedDocumentNode<RevokeSessionMutation, RevokeSessionMutationVariables>

@@ -1,0 +1,52 @@
+import type { AppLanguage } from './language.ts'
+
+// Money, times and shares as people of Mali and readers of English write them.
+
+const amounts = {
+  fr: new Intl.NumberFormat('fr', { style: 'currency', currency: 'XOF', maximumFractionDigits: 0 }),
+  en: new Intl.NumberFormat('en', { style: 'currency', currency: 'XOF', maximumFractionDigits: 0 }),
+}
+
+/** Writes an amount in whole XOF with its currency: `5 000 F CFA`. */
+export function formatXof(amount: number, language: AppLanguage): string {
+  return amounts[language].format(amount)
+}
+
+/** Writes a share of one as whole percents: `97 %`. */
+export function formatShare(share: number, language: AppLanguage): string {
+  return new Intl.NumberFormat(language, { style: 'percent', maximumFractionDigits: 0 }).format(share)
+}
+
+/** Writes a moment of today as an hour, and an earlier one as a day with its hour. */
+export function formatMoment(moment: string, language: AppLanguage, now: Date = new Date()): string {
+  const date = new Date(moment)
+  const isToday = dayIn(businessZone, date) === dayIn(businessZone, now)
+  const hour = { hour: '2-digit', minute: '2-digit', timeZone: businessZone } as const
+  const day = isToday ? {} : ({ day: 'numeric', month: 'short' } as const)
+  return new Intl.DateTimeFormat(language, { ...day, ...hour }).format(date)
+}
+
+/** Writes a day without its hour: `lundi 30 novembre`. */
+export function formatDay(moment: string, language: AppLanguage): string {
+  const form = { weekday: 'long', day: 'numeric', month: 'long', timeZone: businessZone } as const
+  return new Intl.DateTimeFormat(language, form).format(new Date(moment))
+}
+
+/** The time zone of Mali: the service counts days in it unless the settings name another. */
+const businessZone = 'Africa/Bamako'
+
+/** Returns the day of a moment, in the form `2026-11-30`. */
+export function dayOf(date: Date): string {
+  return dayIn(businessZone, date)
+}
+
+function dayIn(timeZone: string, date: Date): string {
+  // The Swedish form of a date is the one of ISO 8601.
+  return new Intl.DateTimeFormat('sv', { timeZone }).format(date)
+}
+
+/** Writes a Malian number in pairs, as people read it out: `70 00 03 00`; another number stays as it is. */
+export function formatPhone(phone: string): string {
+  const [, digits] = /^\+223(\d{8})$/.exec(phone) ?? []
+  return digits?.replaceAll(/(\d{2})(?=\d)/g, '$1 ') ?? phone
+}

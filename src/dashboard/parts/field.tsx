@@ -1,0 +1,65 @@
+import type { JSX } from 'preact'
+import { useId, useState } from 'preact/hooks'
+import { useWords } from '../language.ts'
+
+interface FieldProps {
+  label: string
+  value: string
+  onValue: (value: string) => void
+  type?: 'text' | 'email' | 'password'
+  autoComplete: string
+  inputMode?: 'text' | 'email' | 'numeric'
+  hint?: string
+  problem?: string | undefined
+  maxLength?: number
+  isFocused?: boolean
+}
+
+/** A field of a form with its name, an explanation, and the problem that it has. */
+export function Field(props: FieldProps) {
+  const { label, value, onValue, type = 'text', autoComplete, inputMode, hint, problem, maxLength } = props
+  const id = useId()
+  const describedBy = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ')
+  return (
+    <div className="field">
+      <label for={id}>{label}</label>
+      {hint && (
+        <p className="soft hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+      <input
+        id={id}
+        type={type}
+        value={value}
+        autoComplete={autoComplete}
+        inputMode={inputMode}
+        maxLength={maxLength}
+        autoFocus={props.isFocused}
+        aria-invalid={problem === undefined ? undefined : 'true'}
+        aria-describedby={describedBy === '' ? undefined : describedBy}
+        onInput={(event: JSX.TargetedInputEvent<HTMLInputElement>) => onValue(event.currentTarget.value)}
+      />
+      {problem && (
+        <p className="problem" id={`${id}-problem`} role="alert">
+          {problem}
+        </p>
+      )}
+    </div>
+  )
+}
+
+/** A field for a password, which the person may look at while typing. */
+export function PasswordField(props: Omit<FieldProps, 'type'>) {
+  const words = useWords()
+  const [isShown, show] = useState(false)
+  return (
+    <>
+      <Field {...props} type={isShown ? 'text' : 'password'} />
+      <label className="check">
+        <input type="checkbox" checked={isShown} onChange={() => show(!isShown)} />
+        {words.showPassword}
+      </label>
+    </>
+  )
+}

@@ -1,0 +1,26 @@
+import type { CombinedError } from '@urql/preact'
+import type { Words } from './words/fr.ts'
+
+/** A refusal as every mutation of the dashboard reads it. */
+export interface Refusal {
+  code: string
+  message: string
+  retryAfter: number | null
+}
+
+/** Returns the refusal in the result of a mutation; null where it succeeded. */
+export function refusalOf(result: object | null | undefined): Refusal | null {
+  return result && 'code' in result ? (result as Refusal) : null
+}
+
+/** Writes a refusal for a person: in words of the dashboard, else with the service's own message. */
+export function refusalText({ code, message, retryAfter }: Refusal, words: Words): string {
+  if (code === 'RATE_LIMITED' && retryAfter !== null) return words.waitSeconds(retryAfter)
+  return words.refusals[code as keyof typeof words.refusals] ?? message
+}
+
+/** The code of the first refusal in an error; '' where there is none. */
+export function codeOf(error: CombinedError | undefined): string {
+  const code = error?.graphQLErrors[0]?.extensions['code']
+  return typeof code === 'string' ? code : ''
+}

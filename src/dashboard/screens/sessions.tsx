@@ -1,0 +1,83 @@
+import { useMutation, useQuery } from '@urql/preact'
+import { useState } from 'preact/hooks'
+import { formatMoment } from '../format.ts'
+import { useLanguage, useWords } from '../language.ts'
+import {
+  type SessionsQuery,
+  revokeSessionMutation,
+  sessionsQuery,
+  signOutEverywhereMutation,
+} from '../operations.ts'
+import { Failure, Loading } from '../parts/states.tsx'
+import { refusalOf, refusalText } from '../refusals.ts'
+
+/** Where the person is signed in; each of the sessions, or all, can be ended. */
+export function SessionsScreen() {
+  const words = useWords()
+  const [{ data, error }, read] = useQuery({ query: sessionsQuery, requestPolicy: 'cache-and-network' })
+  const [problem, setProblem] = useState<string>()
+  const [, revoke] = useMutation(revokeSessionMutation)
+  const [, leaveEverywhere] = useMutation(signOutEverywhereMutation)
+  const again = () => read({ requestPolicy: 'network-only' })
+
+  async function end(id: string) {
+    const { data: done, error: failed } = await revoke({ id })
+    const refusal = refusalOf(done?.revokeSession)
+    setProblem(failed ? words.failure.network : refusal ? refusalText(refusal, words) : undefined)
+    again()
+  }
+  async function endAll() {
+    const { error: failed } = await leaveEverywhere({})
+    if (failed) setProblem(words.failure.network)
+    else location.reload()
+  }
+
+  if (error && !data) return <Failure error={error} retry={again} />
+  if (!data) return <Loading />
+  return (
+    <section className="card">
+      <h1>{words.sessions.title}</h1>
+      <p>{words.sessions.lead}</p>
+      {problem && (
+        <p className="problem" role="alert">
+          {problem}
+        </p>
+      )}
+      <ul className="rows">
+        {(data.sessions ?? []).map((session) => (
+          <SessionRow key={session.id} session={session} onEnd={() => end(session.id)} />
+        ))}
+      </ul>
+      <button type="button" className="quiet" onClick={endAll}>
+        {words.sessions.endAll}
+      </button>
+    </section>
+  )
+}
+
+interface SessionRowProps {
+  session: NonNullable<SessionsQuery['sessions']>[number]
+  onEnd: () => void
+}
+
+function SessionRow({ session, onEnd }: SessionRowProps) {
+  const words = useWords()
+  const language = useLanguage()
+  const { isCurrent, createdAt, lastUsedAt, lastUsedFrom } = session
+  return (
+    <li>
+      <div>
+        <strong>{isCurrent ? words.sessions.current : (lastUsedFrom ?? words.sessions.unused)}</strong>
+        <p className="soft">
+          {words.sessions.since(formatMoment(createdAt, language))}
+          {lastUsedAt && ` · ${words.sessions.lastUsed(formatMoment(lastUsedAt, language))}`}
+        </p>
+      </div>
+      {!isCurrent && (
+        <button type="button" className="small quiet" onClick={onEnd}>
+          {words.sessions.end}
+        </button>
+      )}
+    </li>
+  )
+}
