@@ -27,7 +27,7 @@ test('scripts that a script of the first load imports count, and others do not',
   onTestFinished(() => rmSync(folder, { recursive: true }))
   mkdirSync(join(folder, 'assets'))
   writeFileSync(join(folder, 'index.html'), '<script src="./assets/a.js"></script>')
-  writeFileSync(join(folder, 'assets/a.js'), 'import{x}from"./b.js";import"./c.js";import("./later.js")')
+  writeFileSync(join(folder, 'assets/a.js'), 'import{x}from"./b.js";import"./c.js";import(`./later.js`)')
   for (const name of ['b.js', 'c.js']) writeFileSync(join(folder, 'assets', name), '')
   for (const name of ['a.js', 'b.js', 'c.js'])
     writeFileSync(join(folder, `assets/${name}.br`), 'x'.repeat(30 * 1_024))
