@@ -9,7 +9,6 @@ import {
   type SubscriptionForwarder,
 } from '@urql/preact'
 import type { Client as SocketClient } from 'graphql-ws'
-import { setLive } from './live.ts'
 import { possibleTypes } from './operations.ts'
 import { codeOf } from './refusals.ts'
 import { endSession } from './session-end.ts'
@@ -49,15 +48,7 @@ function socketAddress(address: URL): string {
 function forwardOver(url: string): SubscriptionForwarder {
   let loading: Promise<SocketClient> | null = null
   const load = () => {
-    loading ??= import('graphql-ws/client').then(({ createClient }) =>
-      createClient({
-        url,
-        lazy: true,
-        retryAttempts: Number.POSITIVE_INFINITY,
-        shouldRetry: () => true,
-        on: { connected: () => setLive(true), closed: () => setLive(false) },
-      }),
-    )
+    loading ??= import('./socket.ts').then(({ openSocket }) => openSocket(url))
     // The next subscription loads again where the network failed.
     loading.catch(() => (loading = null))
     return loading

@@ -21,7 +21,7 @@ export function formatShare(share: number, language: AppLanguage): string {
 export function formatMoment(moment: string, language: AppLanguage, now: Date = new Date()): string {
   const date = new Date(moment)
   const isToday = dayIn(businessZone, date) === dayIn(businessZone, now)
-  const hour = { hour: '2-digit', minute: '2-digit', timeZone: businessZone } as const
+  const hour = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone: businessZone } as const
   const day = isToday ? {} : ({ day: 'numeric', month: 'short' } as const)
   return new Intl.DateTimeFormat(language, { ...day, ...hour }).format(date)
 }

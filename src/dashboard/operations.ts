@@ -199,10 +199,18 @@ export const sessionQuery = "query SessionQuery{me{id scopes merchant{id databas
 
 export type SignInMutation = {
   signIn: {
-    __typename: "AccountInactiveError" | "AddressNotAllowedError" | "CredentialsRejectedError" | "InvalidInputError" | "OverloadedError" | "RateLimitedError" | "SecondFactorRequiredError"
+    __typename: "AccountInactiveError" | "AddressNotAllowedError" | "CredentialsRejectedError" | "OverloadedError" | "RateLimitedError" | "SecondFactorRequiredError"
     code: RefusalCode
     message: string
     retryAfter: number | null
+  } | {
+    __typename: "InvalidInputError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+    problems: Array<{
+      field: string
+    }>
   } | {
     __typename: "SignedIn"
   } | null
@@ -212,7 +220,7 @@ export type SignInMutationVariables = {
   input: SignInInput
 }
 
-export const signInMutation = "mutation SignInMutation($input:SignInInput!){signIn(input:$input){__typename ...on Refusal{code message retryAfter}}}" as unknown as TypedDocumentNode<SignInMutation, SignInMutationVariables>
+export const signInMutation = "mutation SignInMutation($input:SignInInput!){signIn(input:$input){__typename ...on Refusal{code message retryAfter}...on InvalidInputError{problems{field}}}}" as unknown as TypedDocumentNode<SignInMutation, SignInMutationVariables>
 
 export type SandboxSignInMutation = {
   sandboxSignIn: {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { inviteAsPlatform } from '../../src/resources/team/invite.ts'
 import { eventually } from '../kit/eventually.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
 import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
@@ -15,6 +16,7 @@ let service: TestApp
 let browser: TestBrowser
 let page: Page
 let axe: string
+let shopId: number
 /** Addresses of links, by kind. */
 let links: Record<'fixed' | 'typed' | 'closed' | 'long', string>
 
@@ -45,6 +47,12 @@ async function reversed(): Promise<void> {
   }
   await eventually(async () => expect(await title()).toMatch(/remboursé/))
 }
+async function invitation(): Promise<void> {
+  const person = { name: 'Ali', email: 'ali@shop.test', role: 'finance' } as const
+  const { token } = await inviteAsPlatform(service.app.services, shopId, person)
+  await goTo(`${service.url}/join#${token}`)
+  await page.locator('#lead').waitFor()
+}
 const longTitle =
   'Participation aux frais de transport, de repas et de logement des élèves de la troisième année ' +
   "pour le voyage d'étude à Tombouctou du 12 au 19 décembre"
@@ -70,7 +78,8 @@ const pages: readonly [name: string, title: RegExp, open: () => Promise<unknown>
   ['missing', /n’existe pas/, () => goTo(`${service.url}/l/nothing-here`)],
   ['home', /Paiements marchands/, () => goTo(service.url)],
   ['mail', /E-mails du bac/, () => goTo(`${service.url}/mail`)],
-  ['join', /Rejoindre/, () => goTo(`${service.url}/join#letter`)],
+  ['join', /Rejoindre/, invitation],
+  ['join-used', /Rejoindre/, () => goTo(`${service.url}/join#letter`)],
   ['password', /Nouveau mot de passe/, () => goTo(`${service.url}/reset-password#letter`)],
 ]
 
@@ -82,10 +91,11 @@ describe.skipIf(cannotLook)('every page', () => {
       readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8'),
       mkdir(screenshots, { recursive: true }),
     ])
-    const [{ token }, { token: other }] = await Promise.all([
+    const [{ token, merchantId }, { token: other }] = await Promise.all([
       service.merchant('Atelier Sogoniko'),
       service.merchant('Coopérative des maraîchers et transformatrices de produits du cercle de Koulikoro'),
     ])
+    shopId = merchantId
     const link = async (more: object, merchant = token) => {
       const body = {
         title: 'Cours de couture, novembre',

@@ -3,13 +3,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import { inviteAsPlatform } from '../../src/resources/team/invite.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
-import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
+import { cannotLook, type TestBrowser } from '../kit/browser.ts'
+import { openDashboard } from '../kit/dashboard.ts'
+import { makePerson } from '../kit/people.ts'
 
 /** A person with an email, on the smallest phone or with a keyboard alone, in real Chromium. */
 let service: TestApp
 let shop: TestMerchant
 let browser: TestBrowser
 let people = 0
+const merchantName = "L'épicerie de la grande rue du marché de Médine"
 
 /** An invited person: the address, and the token of the invitation. */
 async function invited() {
@@ -49,8 +52,8 @@ const statusOf = (page: Page) => page.locator('[role=status]').textContent()
 
 describe.skipIf(cannotLook)('at 320 pixels', () => {
   beforeAll(async () => {
-    ;[service, browser] = await Promise.all([startTestApp(), openBrowser({ width: 320, javaScript: true })])
-    shop = await service.merchant("L'épicerie de la grande rue du marché de Médine")
+    ;({ service, browser } = await openDashboard(() => startTestApp(), 320))
+    shop = await service.merchant(merchantName)
   })
   afterAll(async () => {
     await browser.close()
@@ -58,8 +61,14 @@ describe.skipIf(cannotLook)('at 320 pixels', () => {
   })
 
   test('a person joins by the keyboard alone, after mistakes that are shown beside the fields', async () => {
-    const { token } = await invited()
+    const { token, email } = await invited()
     const page = await open(`/join#${token}`)
+    await eventually(async () =>
+      expect(await page.locator('#lead').textContent()).toBe(
+        `Vous êtes invité dans l’équipe de ${merchantName} (marchand ${shop.merchantId}), comme lecteur, ` +
+          `sans droit de payer. Vous vous connecterez avec ${email}.`,
+      ),
+    )
     expect(await page.locator('html').getAttribute('lang')).toBe('fr')
     await page.keyboard.press('Tab')
     expect(await focused(page)).toBe('other')
@@ -76,11 +85,9 @@ describe.skipIf(cannotLook)('at 320 pixels', () => {
       'Trop facile à deviner : choisissez plusieurs mots sans lien entre eux.',
     )
     await fill(page, 'le soleil de Bamako', 'le soleil de Bamako')
-    await eventually(async () =>
-      expect(await statusOf(page)).toBe("C'est fait : vous pouvez vous connecter."),
-    )
-    expect(await focused(page)).toBe('status')
-    expect(await page.locator('form').count()).toBe(0)
+    await page.waitForURL('**/app')
+    await page.getByRole('heading', { name: 'Disponible' }).waitFor()
+    expect(await page.evaluate('document.cookie')).toBe('')
     await page.close()
   })
 
@@ -94,6 +101,35 @@ describe.skipIf(cannotLook)('at 320 pixels', () => {
     )
     expect(await widthOf(page)).toBeLessThanOrEqual(320)
     await page.close()
+  })
+
+  test('an invitation says who invites; one that was used says so at once', async () => {
+    const inviter = await makePerson(service, shop.merchantId, { name: 'Mariam <b>Koné</b>' })
+    const invite = `mutation ($email: String!) { inviteMember(input: { name: "Ali", email: $email, role: FINANCE }) {
+      __typename } }`
+    await service.graphql(invite, { email: 'ali@shop.test' }, inviter.token)
+    const link = await eventually(async () => {
+      const letters = await (await fetch(`${service.url}/mail`)).text()
+      const [, found] = /ali@shop\.test[^]*?(\/join\?lang=fr#[\w-]+)/.exec(letters) ?? []
+      return found ?? false
+    })
+    const page = await open(String(link))
+    await eventually(async () =>
+      expect(await page.locator('#lead').textContent()).toMatch(
+        /^Mariam <b>Koné<\/b> vous invite dans .*finances/,
+      ),
+    )
+    await fill(page, 'le soleil de Bamako', 'le soleil de Bamako')
+    await page.waitForURL('**/app')
+    const used = await open(String(link))
+    await eventually(async () =>
+      expect(await statusOf(used)).toBe(
+        'Ce lien a déjà servi, ou il est trop ancien : demandez-en un autre.',
+      ),
+    )
+    expect(await used.locator('form').isVisible()).toBe(false)
+    await page.close()
+    await used.close()
   })
 
   test('the mail page of the sandbox leads to the page where a person joins', async () => {

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import { useId, useState } from 'preact/hooks'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { useWords } from '../language.ts'
 
 interface FieldProps {
@@ -19,6 +19,11 @@ interface FieldProps {
 export function Field(props: FieldProps) {
   const { label, value, onValue, type = 'text', autoComplete, inputMode, hint, problem, maxLength } = props
   const id = useId()
+  const input = useRef<HTMLInputElement>(null)
+  // Browsers follow `autofocus` only while the page loads.
+  useEffect(() => {
+    if (props.isFocused) input.current?.focus()
+  }, [])
   const describedBy = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ')
   return (
     <div className="field">
@@ -29,13 +34,13 @@ export function Field(props: FieldProps) {
         </p>
       )}
       <input
+        ref={input}
         id={id}
         type={type}
         value={value}
         autoComplete={autoComplete}
         inputMode={inputMode}
         maxLength={maxLength}
-        autoFocus={props.isFocused}
         aria-invalid={problem === undefined ? undefined : 'true'}
         aria-describedby={describedBy === '' ? undefined : describedBy}
         onInput={(event: JSX.TargetedInputEvent<HTMLInputElement>) => onValue(event.currentTarget.value)}

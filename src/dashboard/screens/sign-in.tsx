@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { Link } from 'wouter-preact'
 import { useWords } from '../language.ts'
-import { signInMutation } from '../operations.ts'
+import { type SignInMutation, signInMutation } from '../operations.ts'
 import { Field, PasswordField } from '../parts/field.tsx'
 import { type Refusal, refusalOf, refusalText } from '../refusals.ts'
 
@@ -40,6 +40,8 @@ export function SignInScreen({ start }: { start: SignInStart }) {
     const refused = refusalOf(data?.signIn)
     if (error) setRefusal({ code: 'NETWORK', message: words.failure.network, retryAfter: null })
     else if (refused?.code === 'SECOND_FACTOR_REQUIRED') askCode(true)
+    else if (isElsewhere(data))
+      setRefusal({ code: 'ELSEWHERE', message: words.signIn.elsewhere, retryAfter: null })
     else if (refused) setRefusal(refused)
     else location.reload()
   }
@@ -106,6 +108,12 @@ function CodeStep(props: { code: string; onCode: (code: string) => void; problem
       isFocused
     />
   )
+}
+
+/** Whether the page was opened at another address than that of the service, which refuses its cookie there. */
+function isElsewhere(data: SignInMutation | undefined): boolean {
+  const result = data?.signIn
+  return result?.__typename === 'InvalidInputError' && result.problems.some(({ field }) => field === 'cookie')
 }
 
 /** The problem beside the last field of the step. */

@@ -46,7 +46,7 @@ export const en: Words = {
     password: 'Password',
     severalAccounts: 'Are you in several teams?',
     account: 'Number of the merchant',
-    accountHint: 'Each team has a password of its own. The number is in your invitation.',
+    accountHint: 'Each team has a password of its own. The number is on the page of your invitation.',
     send: 'Sign in',
     code: 'Six-digit code',
     codeHint: 'From your authenticator application. Without your telephone: one of your recovery codes.',
@@ -58,6 +58,7 @@ export const en: Words = {
     ended: 'Your session has ended. Sign in again.',
     signedOut: 'You are signed out.',
     toAccount: (merchant) => `Sign in to ${merchant} with the password of that team.`,
+    elsewhere: 'Open this page at the address of the service (PUBLIC_URL): here it keeps no session.',
     usedLink: 'This link was used already, or is too old. The next “npm start” gives another one.',
   },
   forgotten: {

@@ -44,7 +44,7 @@ export const fr = {
     password: 'Mot de passe',
     severalAccounts: 'Vous êtes dans plusieurs équipes ?',
     account: 'Numéro du marchand',
-    accountHint: 'Chaque équipe a son mot de passe. Le numéro est dans votre invitation.',
+    accountHint: 'Chaque équipe a son mot de passe. Le numéro est sur la page de votre invitation.',
     send: 'Se connecter',
     code: 'Code à six chiffres',
     codeHint: 'De votre application d’authentification. Sans téléphone : un de vos codes de secours.',
@@ -56,6 +56,7 @@ export const fr = {
     ended: 'Votre session est terminée. Connectez-vous de nouveau.',
     signedOut: 'Vous êtes déconnecté.',
     toAccount: (merchant: string) => `Connectez-vous à ${merchant} avec le mot de passe de cette équipe.`,
+    elsewhere: 'Ouvrez cette page à l’adresse du service (PUBLIC_URL) : ici, il ne garde aucune session.',
     usedLink: 'Ce lien a déjà servi ou a expiré. Le prochain « npm start » en donne un autre.',
   },
   forgotten: {

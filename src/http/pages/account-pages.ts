@@ -17,7 +17,15 @@ interface Words {
   differ: string
   token: string
   broken: string
+  /** For a page that was opened at another address than that of the service. */
+  elsewhere: string
   scriptless: string
+  /** The way on, after a new password. */
+  next: string
+  /** Who invites to what; the parts in braces are filled by the script. */
+  lead: string
+  leadByNobody: string
+  roles: Readonly<Record<string, string>>
   /** The messages for a form that has no mistakes but is refused, by the code of the refusal. */
   refusals: Readonly<Record<string, string>>
 }
@@ -28,6 +36,8 @@ interface PasswordPage {
   /** The name of the mutation that the page sends, and the type of its input. */
   mutation: string
   input: string
+  /** Whether the person is signed in afterwards. */
+  signsIn: boolean
   words: Record<PageLanguage, Words>
 }
 
@@ -39,6 +49,20 @@ const fr = {
   differ: 'Les deux mots de passe sont différents.',
   token: 'Ce lien a déjà servi, ou il est trop ancien : demandez-en un autre.',
   broken: 'Le service ne répond pas. Réessayez dans un instant.',
+  elsewhere: "Ouvrez ce lien à l'adresse du service :",
+  next: 'Se connecter',
+  lead:
+    '{invitedBy} vous invite dans l’équipe de {merchantName} (marchand {merchantId}), comme {role}. ' +
+    'Vous vous connecterez avec {email}.',
+  leadByNobody:
+    'Vous êtes invité dans l’équipe de {merchantName} (marchand {merchantId}), comme {role}. ' +
+    'Vous vous connecterez avec {email}.',
+  roles: {
+    OWNER: 'propriétaire',
+    ADMIN: 'administrateur',
+    FINANCE: 'responsable des finances',
+    VIEWER: 'lecteur, sans droit de payer',
+  },
   scriptless: 'Activez JavaScript pour utiliser cette page : le secret du lien reste hors des journaux.',
   refusals: {
     ACCOUNT_INACTIVE: 'Ce compte est fermé.',
@@ -55,6 +79,20 @@ const en: typeof fr = {
   differ: 'The two passwords are different.',
   token: 'This link was used already, or is too old: ask for another one.',
   broken: 'The service does not answer. Try again in a moment.',
+  elsewhere: 'Open this link at the address of the service:',
+  next: 'Sign in',
+  lead:
+    '{invitedBy} invites you to the team of {merchantName} (merchant {merchantId}), as {role}. ' +
+    'You will sign in with {email}.',
+  leadByNobody:
+    'You are invited to the team of {merchantName} (merchant {merchantId}), as {role}. ' +
+    'You will sign in with {email}.',
+  roles: {
+    OWNER: 'owner',
+    ADMIN: 'administrator',
+    FINANCE: 'finance officer',
+    VIEWER: 'viewer who cannot pay',
+  },
   scriptless: 'Turn on JavaScript to use this page: it keeps the secret in the link out of server logs.',
   refusals: {
     ACCOUNT_INACTIVE: 'This account is closed.',
@@ -69,20 +107,22 @@ const pages: readonly PasswordPage[] = [
     path: '/join',
     mutation: 'acceptInvitation',
     input: 'AcceptInvitationInput',
+    signsIn: true,
     words: {
       fr: {
         ...fr,
         title: "Rejoindre l'équipe",
         send: 'Rejoindre',
-        done: "C'est fait : vous pouvez vous connecter.",
+        done: "C'est fait : vous êtes connecté.",
       },
-      en: { ...en, title: 'Join the team', send: 'Join', done: 'Done: you can sign in.' },
+      en: { ...en, title: 'Join the team', send: 'Join', done: 'Done: you are signed in.' },
     },
   },
   {
     path: '/reset-password',
     mutation: 'resetPassword',
     input: 'ResetPasswordInput',
+    signsIn: false,
     words: {
       fr: {
         ...fr,
@@ -100,15 +140,16 @@ const pages: readonly PasswordPage[] = [
  * to GraphQL alone, which takes the steps of `enter.ts`: the page itself is the same for every visitor and
  * reads no data.
  */
-export function accountPages(): Hono<HttpBindings> {
+export function accountPages(publicUrl: string): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
-  for (const { path, mutation, input, words } of pages) {
+  for (const shown of pages) {
+    const { path, words } = shown
     app.get(path, (c) => {
       const language = languageOf(c.req.query('lang'), c.req.header('accept-language'))
       c.header('Cache-Control', 'no-store')
       c.header('Content-Security-Policy', policy)
       return c.html(
-        page(language, words[language].title, form(words[language], mutation, input), { head: script }),
+        page(language, words[language].title, form(words[language], shown, publicUrl), { head: script }),
       )
     })
   }
@@ -121,19 +162,28 @@ const policy =
   "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
   "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 
-function form(say: Words, mutation: string, input: string) {
+function form(say: Words, { path, mutation, input, signsIn }: PasswordPage, publicUrl: string) {
   const document = `mutation ($input: ${input}!) { ${mutation}(input: $input) {
     ... on Refusal { code message } ... on InvalidInputError { problems { field } } } }`
-  const given = JSON.stringify({ document, mutation, say, lengthMin: limits.passwordLengthMin })
+  const address = `${publicUrl}${path}`
+  const lengthMin = limits.passwordLengthMin
+  const question = signsIn ? invitation : null
+  const given = JSON.stringify({ document, mutation, question, signsIn, address, say, lengthMin })
   const field = (name: string, label: string) => html`<label for="${name}">${label}</label>
 <input id="${name}" type="password" autocomplete="new-password" maxlength="${limits.passwordLengthMax}"
   required aria-describedby="${name}-problem">
 <p class="problem" id="${name}-problem" aria-live="polite"></p>`
   return html`<noscript><p>${say.scriptless}</p></noscript>
+<p id="lead" hidden></p>
 <form novalidate data-given="${given}">
 ${field('password', say.password)}
 ${field('again', say.again)}
 <button>${say.send}</button>
 </form>
-<p role="status" tabindex="-1"></p>`
+<p role="status" tabindex="-1"></p>
+<p id="next" hidden><a class="button" href="app">${say.next}</a></p>`
 }
+
+/** The question that the page asks about an invitation before it is accepted. */
+const invitation = `query ($token: String!) { invitation(token: $token) {
+  merchantId merchantName email role invitedBy } }`

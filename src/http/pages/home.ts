@@ -45,7 +45,7 @@ export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<Http
     c.html(home(services, languageOf(c.req.query('lang'), c.req.header('accept-language')), c.env.incoming)),
   )
   app.route('/', assetRoutes())
-  app.route('/', accountPages())
+  app.route('/', accountPages(services.addresses.publicUrl))
   app.route('/', refusalsPage())
   app.route('/', dashboardRoutes(services.config.mode))
   const { folder } = services.config.mail

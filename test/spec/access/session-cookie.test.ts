@@ -5,7 +5,7 @@ import { WebSocket } from 'ws'
 import { anonymousContext } from '../../../src/http/request.ts'
 import { passwordBounds } from '../../../src/identity/members/passwords.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../../kit/app.ts'
-import { makeMember } from '../../kit/members.ts'
+import { makePerson } from '../../kit/people.ts'
 import { useBounds } from '../../kit/use-bounds.ts'
 
 // A browser keeps the session of a person in a cookie that scripts cannot read; only the service's own pages
@@ -26,18 +26,8 @@ afterAll(async () => {
   await service.close()
 })
 
-/** Makes an owner of the shop with a password. @returns the e-mail address */
-async function person(): Promise<string> {
-  const { access } = service.app.services
-  const { memberId } = await makeMember(access, shop.merchantId, 'owner')
-  const hash = await access.passwords.hash(password)
-  const { owner } = service.database
-  await owner.query('UPDATE member_secret SET password_hash = $2 WHERE member_id = $1', [memberId, hash])
-  const { rows } = await owner.query<{ email: string }>('SELECT email FROM team_member WHERE id = $1', [
-    memberId,
-  ])
-  return rows[0]?.email ?? ''
-}
+/** Makes an owner of the shop. @returns the e-mail address */
+const person = async () => (await makePerson(service, shop.merchantId)).email
 
 interface Sent {
   origin?: string

@@ -1,0 +1,224 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { passwordBounds } from '../../src/identity/members/passwords.ts'
+import { totpCode } from '../../src/identity/members/totp.ts'
+import { offerSandboxSignIn } from '../../src/resources/team/sandbox-sign-in.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
+import { fromBase32 } from '../kit/base32.ts'
+import { cannotLook, type TestBrowser } from '../kit/browser.ts'
+import { openDashboard, signedIn, typeCredentials, visit } from '../kit/dashboard.ts'
+import { eventually } from '../kit/eventually.ts'
+import { makePerson, type Person } from '../kit/people.ts'
+import { useBounds } from '../kit/use-bounds.ts'
+
+// A person signs in and out, in real Chromium on a small telephone.
+
+// `passwords.test.ts` tests the cost of a password hash.
+useBounds(passwordBounds, { memoryKib: 64, passes: 1 })
+
+let service: TestApp
+let browser: TestBrowser
+let shop: TestMerchant
+
+const forgive = () => service.database.owner.query('DELETE FROM sign_in_wait')
+const isHome = (page: Page) => page.getByRole('heading', { name: 'Disponible' }).waitFor()
+const isSignIn = (page: Page) => page.getByRole('heading', { name: 'Connexion' }).waitFor()
+const openMenu = (page: Page) => page.locator('.menu > summary').click()
+
+/** Switches the second factor of a person on. @returns a function that makes a code, and the recovery codes */
+async function secondFactor({ token, password }: Person) {
+  const run = async (document: string, variables: object) =>
+    (await service.graphql(document, variables, token)).body['data']
+  const start =
+    'mutation ($password: String!) { startTotp(password: $password) { ... on TotpSetup { secret } } }'
+  const { secret } = (await run(start, { password })).startTotp
+  const code = (step = 0) => totpCode(fromBase32(secret), BigInt(Math.floor(Date.now() / 30_000) + step))
+  const confirm = 'mutation ($code: String!) { confirmTotp(code: $code) { ... on RecoveryCodes { codes } } }'
+  const { codes } = (await run(confirm, { code: code(-1) })).confirmTotp as { codes: string[] }
+  return { code, codes }
+}
+
+describe.skipIf(cannotLook)('signing in', () => {
+  beforeAll(async () => {
+    ;({ service, browser } = await openDashboard(() => startTestApp()))
+    shop = await service.merchant('Épicerie de Médine')
+  })
+  afterAll(async () => {
+    await browser.close()
+    await service.close()
+  })
+
+  test('a mistake is shown beside its field; the right password opens the first screen', async () => {
+    const person = await makePerson(service, shop.merchantId, { name: 'Awa Traoré' })
+    const page = await visit(browser, `${service.url}/app`)
+    await page.getByRole('button', { name: 'Se connecter' }).click()
+    await page.getByText('Écrivez votre adresse e-mail et votre mot de passe.').waitFor()
+    await typeCredentials(page, { ...person, password: 'la lune de Kayes' })
+    const problem = page.getByText('L’adresse e-mail ou le mot de passe est incorrect.')
+    await problem.waitFor()
+    const field = page.getByLabel('Mot de passe', { exact: true })
+    expect(await field.getAttribute('aria-describedby')).toBe(await problem.getAttribute('id'))
+    // As after many failures: the wait after the first one is over within a second.
+    await service.database.owner.query(`UPDATE sign_in_wait SET until = now() + interval '100 seconds'`)
+    await typeCredentials(page, person)
+    await page.getByText(/Trop d’essais. Réessayez dans \d+ s./).waitFor()
+    await forgive()
+    await typeCredentials(page, person)
+    await isHome(page)
+    expect(await page.locator('header').textContent()).toContain('Épicerie de Médine')
+    expect(await page.locator('header').textContent()).toContain('TEST')
+    await page.close()
+  })
+
+  test('no script holds a secret of the session', async () => {
+    const page = await signedIn(browser, service, await makePerson(service, shop.merchantId))
+    const held = await page.evaluate(
+      'JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }, location.href])',
+    )
+    expect(held).toBe(JSON.stringify(['', {}, {}, `${service.url}/app`]))
+    const [cookie] = await browser.context.cookies()
+    expect(cookie).toMatchObject({ name: 'merchant_session', httpOnly: true, sameSite: 'Strict', path: '/' })
+    await page.close()
+  })
+
+  test('by the keyboard alone, with a code, and without the telephone with a recovery code', async () => {
+    const person = await makePerson(service, shop.merchantId)
+    const { code, codes } = await secondFactor(person)
+    const credentials = async (page: Page) => {
+      await page.getByLabel('Adresse e-mail').waitFor()
+      await page.keyboard.type(person.email)
+      await page.keyboard.press('Tab')
+      await page.keyboard.type(person.password)
+      await page.keyboard.press('Enter')
+      await page.getByLabel('Code à six chiffres').waitFor()
+    }
+    const page = await visit(browser, `${service.url}/app`)
+    await credentials(page)
+    await page.keyboard.type('000000')
+    await page.keyboard.press('Enter')
+    await page.getByText('Ce code est incorrect ou a déjà servi. Attendez le suivant.').waitFor()
+    await forgive()
+    await page.keyboard.press('ControlOrMeta+A')
+    await page.keyboard.type(code())
+    await page.keyboard.press('Enter')
+    await isHome(page)
+    await page.close()
+    const lost = await visit(browser, `${service.url}/app`)
+    await credentials(lost)
+    await lost.keyboard.type(codes[0] ?? '')
+    await lost.keyboard.press('Enter')
+    await isHome(lost)
+    await lost.close()
+  })
+
+  test('a forgotten password: a letter, a new password, and signed in', async () => {
+    const person = await makePerson(service, shop.merchantId, { email: 'oublie@shop.test' })
+    const page = await visit(browser, `${service.url}/app`)
+    await page.getByRole('link', { name: 'Mot de passe oublié ?' }).click()
+    await page.getByLabel('Adresse e-mail').fill('awa')
+    await page.getByRole('button', { name: 'Envoyer le lien' }).click()
+    await page.getByText('Écrivez une adresse e-mail complète').waitFor()
+    await page.getByLabel('Adresse e-mail').fill(person.email)
+    await page.getByRole('button', { name: 'Envoyer le lien' }).click()
+    await page.getByText('Si cette adresse a un compte').waitFor()
+    const letters = async () => (await fetch(`${service.url}/mail`)).text()
+    const link = await eventually(async () => {
+      const [, found] = /(\/reset-password\?lang=fr#[\w-]+)/.exec(await letters()) ?? []
+      return found ?? false
+    })
+    await page.goto(`${service.url}${link}`)
+    await page.locator('#password').fill('une autre nuit à Mopti')
+    await page.locator('#again').fill('une autre nuit à Mopti')
+    await page.locator('form button').click()
+    await page.getByRole('link', { name: 'Se connecter' }).click()
+    await forgive()
+    await typeCredentials(page, { email: person.email, password: 'une autre nuit à Mopti' })
+    await isHome(page)
+    await page.close()
+  })
+
+  test('the link of a sandbox signs in once, and leaves no trace in the address', async () => {
+    const token = await offerSandboxSignIn(service.app.services, shop.merchantId)
+    const page = await visit(browser, `${service.url}/app#${token}`)
+    await isHome(page)
+    expect(page.url()).toBe(`${service.url}/app`)
+    await page.close()
+    const again = await visit(browser, `${service.url}/app#${token}`)
+    await isSignIn(again)
+    await again.getByText('Ce lien a déjà servi ou a expiré.').waitFor()
+    expect(again.url()).toBe(`${service.url}/app`)
+    await again.close()
+  })
+
+  test('signing out ends the session, and the way back shows nothing', async () => {
+    const page = await signedIn(browser, service, await makePerson(service, shop.merchantId))
+    const [cookie] = await browser.context.cookies()
+    await openMenu(page)
+    await page.getByRole('button', { name: 'Se déconnecter' }).click()
+    await page.getByText('Vous êtes déconnecté.').waitFor()
+    expect(await browser.context.cookies()).toEqual([])
+    const headers = { cookie: `${cookie?.name}=${cookie?.value}` }
+    expect((await service.rest('GET', '/balance', { headers })).status).toBe(401)
+    await page.goto(`${service.url}/app/sessions`)
+    await isSignIn(page)
+    await page.close()
+  })
+
+  test('the sessions of a person: one is ended, then all of them', async () => {
+    const person = await makePerson(service, shop.merchantId)
+    const page = await signedIn(browser, service, person)
+    await openMenu(page)
+    await page.getByRole('link', { name: 'Mes connexions' }).click()
+    await page.getByText('Cet appareil').waitFor()
+    const ends = page.getByRole('button', { name: 'Déconnecter', exact: true })
+    await eventually(async () => expect(await ends.count()).toBe(1))
+    await ends.click()
+    await eventually(async () => expect(await ends.count()).toBe(0))
+    const old = await service.rest('GET', '/balance', { token: person.token })
+    expect(old.status).toBe(401)
+    await page.getByRole('button', { name: 'Déconnecter tous les appareils' }).click()
+    await isSignIn(page)
+    await page.close()
+  })
+
+  test('a person who was signed out elsewhere is asked to sign in again, and comes back', async () => {
+    const person = await makePerson(service, shop.merchantId)
+    const page = await signedIn(browser, service, person)
+    const everywhere = 'mutation { signOutEverywhere { __typename } }'
+    await service.graphql(everywhere, {}, person.token)
+    await page.getByText('Votre session est terminée. Connectez-vous de nouveau.').waitFor()
+    await forgive()
+    await typeCredentials(page, person)
+    await isHome(page)
+    await page.close()
+  })
+
+  test('a person in two teams goes to the other account with its own password', async () => {
+    const email = 'deux@shop.test'
+    const first = await makePerson(service, shop.merchantId, { email })
+    const other = await service.merchant('Pharmacie du Fleuve')
+    await makePerson(service, other.merchantId, { email, role: 'viewer' })
+    const page = await signedIn(browser, service, first)
+    await openMenu(page)
+    await page.getByRole('button', { name: 'Passer à Pharmacie du Fleuve' }).click()
+    await page.getByText('Connectez-vous à Pharmacie du Fleuve').waitFor()
+    await page.getByLabel('Mot de passe', { exact: true }).fill(first.password)
+    await page.getByRole('button', { name: 'Se connecter' }).click()
+    await isHome(page)
+    expect(await page.locator('header').textContent()).toContain('Pharmacie du Fleuve')
+    await page.close()
+  })
+
+  test('a service that does not answer is said in words, and the next try works', async () => {
+    const person = await makePerson(service, shop.merchantId)
+    const page = await visit(browser, `${service.url}/app`)
+    await isSignIn(page)
+    await page.route('**/graphql', (route) => route.abort())
+    await typeCredentials(page, person)
+    await page.getByText('Le service ne répond pas. Vérifiez votre connexion').waitFor()
+    await page.unroute('**/graphql')
+    await page.getByRole('button', { name: 'Se connecter' }).click()
+    await isHome(page)
+    await page.close()
+  })
+})

@@ -1,0 +1,41 @@
+import type { Page } from 'playwright-core'
+import type { TestApp } from './app.ts'
+import { type TestBrowser, openBrowser } from './browser.ts'
+import { ensureBuilt } from './dashboard-build.ts'
+import type { Person } from './people.ts'
+
+/** Starts the service with a dashboard that was built from the present sources, and a browser of its own. */
+export async function openDashboard<Service extends TestApp>(
+  start: () => Promise<Service>,
+  width = 360,
+): Promise<{ service: Service; browser: TestBrowser }> {
+  // The service reads the build when it starts.
+  ensureBuilt()
+  const [service, browser] = await Promise.all([start(), openBrowser({ width, javaScript: true })])
+  return { service, browser }
+}
+
+/** Opens a page of the dashboard as a stranger: without the cookie and the language of an earlier visitor. */
+export async function visit(browser: TestBrowser, address: string): Promise<Page> {
+  await browser.context.clearCookies()
+  const page = await browser.context.newPage()
+  await page.goto(new URL('/schema.graphql', address).href)
+  await page.evaluate('localStorage.clear()')
+  await page.goto(address)
+  return page
+}
+
+/** Types the credentials and sends them. */
+export async function typeCredentials(page: Page, { email, password }: Pick<Person, 'email' | 'password'>) {
+  await page.getByLabel('Adresse e-mail').fill(email)
+  await page.getByLabel('Mot de passe', { exact: true }).fill(password)
+  await page.getByRole('button', { name: 'Se connecter' }).click()
+}
+
+/** Opens the dashboard and signs the person in. */
+export async function signedIn(browser: TestBrowser, service: TestApp, person: Person): Promise<Page> {
+  const page = await visit(browser, `${service.url}/app`)
+  await typeCredentials(page, person)
+  await page.getByRole('heading', { name: 'Disponible' }).waitFor()
+  return page
+}
