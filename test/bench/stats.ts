@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { bearer, compare, latency } from './compare.ts'
 import type { BenchFixture } from './fixture.ts'
 import { addUp } from './list.ts'
@@ -6,6 +8,7 @@ import type { Goal } from './rounds.ts'
 /** Rows that one statement adds. */
 const stretch = 50_000
 const days = 90
+const homePage = readFileSync(join(import.meta.dirname, '../graphql/pages/home.graphql'), 'utf8')
 
 /** The figures of a merchant with many payments, as the pages of a dashboard ask for them. */
 export const stats = compare({ merchants: 1 }, async ({ fixture, product }, { rows }) => {
@@ -15,12 +18,16 @@ export const stats = compare({ merchants: 1 }, async ({ fixture, product }, { ro
   await addUp(fixture)
   await fixture.owner.query('VACUUM ANALYZE transaction, payment_figure, settle_time')
 
-  const first = new Date(Date.now() - days * 24 * 60 * 60 * 1_000).toISOString()
-  const ask = (name: string, field: string, goal?: Goal) => {
-    const body = JSON.stringify({ query: `query ($from: DateTime! = "${first}") { ${field} }` })
+  const since = (daysAgo: number) => new Date(Date.now() - daysAgo * 24 * 60 * 60 * 1_000).toISOString()
+  const send = (name: string, query: string, from: string, goal?: Goal) => {
+    const body = JSON.stringify({ query, variables: { from } })
     const request = { method: 'POST', path: '/graphql', headers: bearer(merchant), body }
     return latency(name, product, { status: 200, words: '"count"', request }, goal)
   }
+  const ask = (name: string, field: string, goal?: Goal) =>
+    send(name, `query ($from: DateTime!) { ${field} }`, since(days), goal)
+  const home = (daysShown: number) =>
+    send(`the home page, ${daysShown} days`, homePage, since(daysShown), { valueMax: 100 })
   const buckets = (figures: string) =>
     `{ total { ${figures} } buckets { start ${figures} groups { ${figures} } } }`
   const counts = buckets('count amount successRate')
@@ -41,6 +48,8 @@ export const stats = compare({ merchants: 1 }, async ({ fixture, product }, { ro
           ask('by hour', `paymentStats(from: $from, groupBy: HOUR) ${counts}`),
           ask('by day in Shanghai', `paymentStats(from: $from, timeZone: "Asia/Shanghai") ${counts}`),
           ask('by month, with times', `paymentStats(from: $from, groupBy: MONTH) ${times}`),
+          home(30),
+          home(90),
         ],
       },
     ],
