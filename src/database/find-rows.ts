@@ -11,6 +11,14 @@ export interface ListedTable {
   name: 'transaction' | 'payout' | 'batch' | 'payment_link'
   /** The column of the amounts. */
   amount: 'amount' | 'total_amount'
+  /**
+   * Finds the ids between which all rows of a period are: null for an end that needs no bound. No row where
+   * the period has none. Without this, a list of an old period reads all newer rows first.
+   */
+  idsOfPeriod?: (
+    pool: pg.Pool,
+    period: { merchant: number; since: Date | null; until: Date | null },
+  ) => Promise<readonly { oldest: bigint | null; newest: bigint | null }[]>
 }
 
 /**
@@ -72,7 +80,7 @@ const frequentShare = 1 / 20
  * @param pool sees the rows of one merchant
  */
 export async function findIds(pool: pg.Pool, page: Page): Promise<bigint[]> {
-  if (!page.search) return readIds(pool, walk(page))
+  if (!page.search) return findInPeriod(pool, page)
   for (const rows of nearRows) {
     const [edge] = await readIds(pool, edgeOf(page, rows))
     const near = await readIds(pool, walk(page, edge))
@@ -81,6 +89,23 @@ export async function findIds(pool: pg.Pool, page: Page): Promise<bigint[]> {
   }
   const isByIndex = isNewest(page) || !(await isFrequent(pool, page))
   return readIds(pool, isByIndex ? byIndex(page, page.search) : walk(page))
+}
+
+/** Finds the ids of a page without a search. An order by amounts has no use for the ids of a period. */
+async function findInPeriod(pool: pg.Pool, page: Page): Promise<bigint[]> {
+  const { table, order } = page
+  const { merchantId, createdAt } = page.where as {
+    merchantId: number
+    createdAt?: { gte?: Date; lte?: Date }
+  }
+  if (!table.idsOfPeriod || !createdAt || isByAmount(order)) return readIds(pool, walk(page))
+  const { gte: since = null, lte: until = null } = createdAt
+  const [between] = await table.idsOfPeriod(pool, { merchant: merchantId, since, until })
+  if (!between) return []
+  const { oldest, newest } = between
+  const id = { ...(oldest !== null && { gte: oldest }), ...(newest !== null && { lte: newest }) }
+  const where = { ...page.where, id }
+  return readIds(pool, walk({ ...page, where }))
 }
 
 /**

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { mine } from '../../identity/callers/actor.ts'
 import type { Context } from '../../context.ts'
 import { type ListedTable, totalOf } from '../../database/find-rows.ts'
+import { sqlFunction } from '../../database/sql-function.ts'
 import { smallIdOf } from '../../shared/ids.ts'
 import {
   amountRange,
@@ -32,7 +33,14 @@ export const payoutFilterInput = z.object({
 type PayoutFilter = z.input<typeof payoutFilterInput>
 
 /** The table that a search reads. */
-export const payoutTable: ListedTable = { name: 'payout', amount: 'amount' }
+export const payoutTable: ListedTable = {
+  name: 'payout',
+  amount: 'amount',
+  idsOfPeriod: sqlFunction('payout_ids_of_period', {
+    takes: { merchant: 'int', since: 'timestamptz?', until: 'timestamptz?' },
+    gives: { oldest: 'bigint?', newest: 'bigint?' },
+  }),
+}
 
 /**
  * Returns the condition of a filter for Prisma. It selects only payouts of the caller's merchant. For

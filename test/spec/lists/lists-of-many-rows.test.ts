@@ -157,6 +157,7 @@ async function blocksOf(document: string, shop: TestMerchant): Promise<number> {
 
 const day = `createdFrom: "${moment(2.3)}", createdTo: "${moment(1.1)}"`
 const longAgo = `createdFrom: "${moment(few / perDay - 0.1)}", createdTo: "${moment(few / perDay - 0.5)}"`
+const untilLongAgo = `createdTo: "${moment(few / perDay - 0.5)}"`
 const ever = `createdFrom: "${moment(900)}"`
 interface Case {
   list: string
@@ -197,7 +198,8 @@ const payouts: readonly Omit<Case, 'list'>[] = [
   { filter: 'status: [COMPLETED]' },
   { filter: 'status: [FAILED]' },
   { filter: day },
-  { filter: longAgo, grows: ['page'] },
+  { filter: longAgo },
+  { filter: untilLongAgo, grows: ['total'] },
   { filter: `${day}, status: [FAILED]` },
   { filter: ever, grows: ['total'] },
   { filter: 'reference: "p-77"' },
