@@ -274,26 +274,37 @@ export async function findPage(
   return newest === null ? null : { id: { lte: newest, ...(oldest !== null && { gte: oldest }) }, skip: 0 }
 }
 
-/** Finds the ids between which all transactions of a kind and a period are. */
+/**
+ * Finds the ids between which all transactions of a kind and a period are. A period that has every
+ * transaction of the merchant needs no ids, so its hours are not read.
+ */
 async function findPeriod(
   ctx: Context,
   kind: Kind,
   { from, to }: Period,
   skip: number,
 ): Promise<PageWindow | null> {
-  const hours = 'hour > $5 AND hour <= $6'
+  const hours = 'hour > $5 AND hour <= $6 AND (SELECT is_bounded FROM asked)'
   const { rows } = await ctx.database.merchantPool.query<{
+    isBounded: boolean
     first: bigint | null
     last: bigint | null
   }>({
     name: 'transactions_of_period',
-    text: `SELECT min(first_bucket) * 1024 AS first, max(last_bucket) * 1024 + 1023 AS last FROM (
+    text: `WITH asked AS MATERIALIZED (
+        SELECT $2::transaction_type[] IS NOT NULL OR $3::provider[] IS NOT NULL
+          OR $4::transaction_status[] IS NOT NULL
+          OR ((SELECT min(hour) FROM transaction_hour WHERE merchant_id = $1) <= $5) IS TRUE
+          OR ((SELECT max(hour) FROM transaction_hour WHERE merchant_id = $1) > $6) IS TRUE AS is_bounded)
+      SELECT (SELECT is_bounded FROM asked) AS "isBounded",
+        min(first_bucket) * 1024 AS first, max(last_bucket) * 1024 + 1023 AS last FROM (
         SELECT first_bucket, last_bucket FROM transaction_hour WHERE ${isOfKind} AND ${hours}
         UNION ALL SELECT bucket, bucket FROM transaction_count_change WHERE ${isOfKind} AND ${hours}
       ) AS counted`,
     values: [...kind, momentOf((from?.getTime() ?? -Infinity) - hourMs), momentOf(to?.getTime() ?? Infinity)],
   })
-  const { first = null, last = null } = rows[0] ?? {}
+  const { isBounded = true, first = null, last = null } = rows[0] ?? {}
+  if (!isBounded) return { skip }
   return first === null || last === null ? null : { id: { gte: first, lte: last }, skip }
 }
 
