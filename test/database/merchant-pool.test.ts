@@ -266,6 +266,7 @@ describe('the wall', () => {
       'payment_times()',
       'payout: SELECT',
       'payout_count: SELECT',
+      'payout_ids_of_period()',
       'payout_words()',
       'recipient_matches()',
       'recipient_words()',
