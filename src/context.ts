@@ -92,7 +92,7 @@ export interface Sandbox {
 export interface SessionCookie {
   /** The token that the browser sent; null where it sent none. */
   token: string | null
-  /** Replaces the cookie with the answer; null removes it. Null over a WebSocket, which cannot set cookies. */
+  /** Replaces the cookie with the answer, or removes it. Null over a WebSocket, which cannot set cookies. */
   write: ((issued: { token: string; expiresIn: number } | null) => void) | null
 }
 

@@ -13,7 +13,7 @@ import { SessionsScreen } from './screens/sessions.tsx'
 import { type SignInStart, SignInScreen } from './screens/sign-in.tsx'
 import { onSessionEnd } from './session-end.ts'
 
-/** The dashboard: a stranger signs in, at whatever path; a person sees the screen of the path. */
+/** The dashboard: at every path a stranger signs in, and a person sees the screen of the path. */
 export function App() {
   return (
     <Router base={basePath}>

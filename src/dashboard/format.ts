@@ -26,9 +26,9 @@ export function formatMoment(moment: string, language: AppLanguage, now: Date = 
   return new Intl.DateTimeFormat(language, { ...day, ...hour }).format(date)
 }
 
-/** Writes a day without its hour: `lundi 30 novembre`. */
+/** Writes a day without its hour: `lun. 30 nov.`. */
 export function formatDay(moment: string, language: AppLanguage): string {
-  const form = { weekday: 'long', day: 'numeric', month: 'long', timeZone: businessZone } as const
+  const form = { weekday: 'short', day: 'numeric', month: 'short', timeZone: businessZone } as const
   return new Intl.DateTimeFormat(language, form).format(new Date(moment))
 }
 

@@ -98,14 +98,18 @@ function PersonMenu({ session: { me, accounts }, onLeave }: Omit<FrameProps, 'ch
               type="button"
               className="link"
               onClick={() =>
-                leave({ email: member.email, merchantId, notice: words.signIn.toAccount(merchantName) })
+                void leave({ email: member.email, merchantId, notice: words.signIn.toAccount(merchantName) })
               }
             >
               {words.switchTo(merchantName)}
             </button>
           ))}
           <LanguageSwitch />
-          <button type="button" className="link" onClick={() => leave({ notice: words.signIn.signedOut })}>
+          <button
+            type="button"
+            className="link"
+            onClick={() => void leave({ notice: words.signIn.signedOut })}
+          >
             {words.signOut}
           </button>
         </nav>

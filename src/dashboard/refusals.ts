@@ -2,19 +2,19 @@ import type { CombinedError } from '@urql/preact'
 import type { Words } from './words/fr.ts'
 
 /** A refusal as every mutation of the dashboard reads it. */
-export interface Refusal {
+export interface ShownRefusal {
   code: string
   message: string
   retryAfter: number | null
 }
 
 /** Returns the refusal in the result of a mutation; null where it succeeded. */
-export function refusalOf(result: object | null | undefined): Refusal | null {
-  return result && 'code' in result ? (result as Refusal) : null
+export function refusalOf(result: object | null | undefined): ShownRefusal | null {
+  return result && 'code' in result ? (result as ShownRefusal) : null
 }
 
 /** Writes a refusal for a person: in words of the dashboard, else with the service's own message. */
-export function refusalText({ code, message, retryAfter }: Refusal, words: Words): string {
+export function refusalText({ code, message, retryAfter }: ShownRefusal, words: Words): string {
   if (code === 'RATE_LIMITED' && retryAfter !== null) return words.waitSeconds(retryAfter)
   return words.refusals[code as keyof typeof words.refusals] ?? message
 }

@@ -1,4 +1,4 @@
-// A request that the service refuses because nobody is signed in any more ends the session of the page.
+// The page's session ends with a request that the service takes for that of a stranger.
 
 const listeners = new Set<() => void>()
 

@@ -9,9 +9,9 @@ const answerMs = 6_000
 const pauseMsMax = 10_000
 
 /**
- * Opens the client of subscriptions. It connects with the first one, says whether changes arrive, and connects
- * again for ever: at once when the network is back, and also where a connection died without a word, as it does
- * when a telephone changes its network.
+ * Opens the client of subscriptions. It connects with the first one, says whether changes arrive, and
+ * connects again for ever: at once when the network is back, and also where a connection died without a word,
+ * as when a telephone changes its network.
  */
 export function openSocket(url: string): Client {
   let silence: ReturnType<typeof setTimeout> | undefined

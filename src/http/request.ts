@@ -75,9 +75,9 @@ export function anonymousContext(
 }
 
 /**
- * Returns the cookie of a browser's session. Only a page of this service may use it: the browser says whose
- * page sends a request that may change something (`Origin`), so that a page of a stranger signs nobody in and
- * pays nothing. A plain link has no `Origin`, only reads, and is protected by `SameSite`.
+ * Returns the cookie of a browser's session. Only pages of this service may use the cookie: the header
+ * `Origin` of a request that may change something names its page, so that a page of a stranger signs in no
+ * visitor and pays nothing. A plain link has no `Origin`, only reads, and is protected by `SameSite`.
  */
 function sessionCookieOf(
   { addresses }: Pick<Services, 'addresses'>,

@@ -42,10 +42,10 @@ describe.skipIf(cannotLook)('the first screen', () => {
     const problems = await proveLedger(service.database.database.pool)
     await browser.close()
     await service.close()
-    expect(problems).toEqual([])
+    if (problems.length > 0) throw new Error(JSON.stringify(problems))
   })
 
-  test('an empty account says what to do first; a payment of a second client then arrives by itself', async () => {
+  test('an empty account says what to do; a payment of a second client then arrives by itself', async () => {
     const shop = await service.merchant('Épicerie')
     const page = await signedIn(browser, service, await makePerson(service, shop.merchantId))
     await page.getByText('Rien encore : le premier paiement apparaîtra ici tout seul.').waitFor()
@@ -85,7 +85,7 @@ describe.skipIf(cannotLook)('the first screen', () => {
     await page.close()
   })
 
-  test('what happened while the network was away is shown afterwards, once', async () => {
+  test('payments of the time without a network are shown afterwards, each once', async () => {
     const shop = await service.merchant('Épicerie')
     const page = await signedIn(browser, service, await makePerson(service, shop.merchantId))
     await page.getByText('en direct').waitFor()
@@ -107,7 +107,7 @@ describe.skipIf(cannotLook)('the first screen', () => {
     await page.close()
   })
 
-  test('what waits for approval is named, with its amount', async () => {
+  test('a payout that waits for approval is named, with its amount', async () => {
     const shop = await service.merchant('Épicerie')
     const { token } = await makePerson(service, shop.merchantId)
     const { owner } = service.database
@@ -132,7 +132,7 @@ describe.skipIf(cannotLook)('the first screen', () => {
     await page.close()
   })
 
-  test('names and references are text, whatever they contain', async () => {
+  test('names and references with code in them are shown as text', async () => {
     const attack = `<img src=x onerror="document.title='broken'"><script>document.title='broken'</script>`
     const shop = await service.merchant(`Chez ${attack}`)
     const person = await makePerson(service, shop.merchantId, { name: `Awa ${attack}` })

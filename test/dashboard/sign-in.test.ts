@@ -8,7 +8,7 @@ import { fromBase32 } from '../kit/base32.ts'
 import { cannotLook, type TestBrowser } from '../kit/browser.ts'
 import { openDashboard, signedIn, typeCredentials, visit } from '../kit/dashboard.ts'
 import { eventually } from '../kit/eventually.ts'
-import { makePerson, type Person } from '../kit/people.ts'
+import { makePerson, type PasswordMember } from '../kit/people.ts'
 import { useBounds } from '../kit/use-bounds.ts'
 
 // A person signs in and out, in real Chromium on a small telephone.
@@ -21,12 +21,16 @@ let browser: TestBrowser
 let shop: TestMerchant
 
 const forgive = () => service.database.owner.query('DELETE FROM sign_in_wait')
-const isHome = (page: Page) => page.getByRole('heading', { name: 'Disponible' }).waitFor()
-const isSignIn = (page: Page) => page.getByRole('heading', { name: 'Connexion' }).waitFor()
+const shows = async (page: Page, name: string) => {
+  await page.getByRole('heading', { name }).waitFor()
+  return true
+}
+const isHome = (page: Page) => shows(page, 'Disponible')
+const isSignIn = (page: Page) => shows(page, 'Connexion')
 const openMenu = (page: Page) => page.locator('.menu > summary').click()
 
-/** Switches the second factor of a person on. @returns a function that makes a code, and the recovery codes */
-async function secondFactor({ token, password }: Person) {
+/** Switches the second factor of a person on. @returns a maker of codes, and the recovery codes */
+async function secondFactor({ token, password }: PasswordMember) {
   const run = async (document: string, variables: object) =>
     (await service.graphql(document, variables, token)).body['data']
   const start =
@@ -64,7 +68,7 @@ describe.skipIf(cannotLook)('signing in', () => {
     await page.getByText(/Trop d’essais. Réessayez dans \d+ s./).waitFor()
     await forgive()
     await typeCredentials(page, person)
-    await isHome(page)
+    expect(await isHome(page)).toBe(true)
     expect(await page.locator('header').textContent()).toContain('Épicerie de Médine')
     expect(await page.locator('header').textContent()).toContain('TEST')
     await page.close()
@@ -101,13 +105,13 @@ describe.skipIf(cannotLook)('signing in', () => {
     await page.keyboard.press('ControlOrMeta+A')
     await page.keyboard.type(code())
     await page.keyboard.press('Enter')
-    await isHome(page)
+    expect(await isHome(page)).toBe(true)
     await page.close()
     const lost = await visit(browser, `${service.url}/app`)
     await credentials(lost)
     await lost.keyboard.type(codes[0] ?? '')
     await lost.keyboard.press('Enter')
-    await isHome(lost)
+    expect(await isHome(lost)).toBe(true)
     await lost.close()
   })
 
@@ -133,18 +137,18 @@ describe.skipIf(cannotLook)('signing in', () => {
     await page.getByRole('link', { name: 'Se connecter' }).click()
     await forgive()
     await typeCredentials(page, { email: person.email, password: 'une autre nuit à Mopti' })
-    await isHome(page)
+    expect(await isHome(page)).toBe(true)
     await page.close()
   })
 
   test('the link of a sandbox signs in once, and leaves no trace in the address', async () => {
     const token = await offerSandboxSignIn(service.app.services, shop.merchantId)
     const page = await visit(browser, `${service.url}/app#${token}`)
-    await isHome(page)
+    expect(await isHome(page)).toBe(true)
     expect(page.url()).toBe(`${service.url}/app`)
     await page.close()
     const again = await visit(browser, `${service.url}/app#${token}`)
-    await isSignIn(again)
+    expect(await isSignIn(again)).toBe(true)
     await again.getByText('Ce lien a déjà servi ou a expiré.').waitFor()
     expect(again.url()).toBe(`${service.url}/app`)
     await again.close()
@@ -160,7 +164,7 @@ describe.skipIf(cannotLook)('signing in', () => {
     const headers = { cookie: `${cookie?.name}=${cookie?.value}` }
     expect((await service.rest('GET', '/balance', { headers })).status).toBe(401)
     await page.goto(`${service.url}/app/sessions`)
-    await isSignIn(page)
+    expect(await isSignIn(page)).toBe(true)
     await page.close()
   })
 
@@ -177,7 +181,7 @@ describe.skipIf(cannotLook)('signing in', () => {
     const old = await service.rest('GET', '/balance', { token: person.token })
     expect(old.status).toBe(401)
     await page.getByRole('button', { name: 'Déconnecter tous les appareils' }).click()
-    await isSignIn(page)
+    expect(await isSignIn(page)).toBe(true)
     await page.close()
   })
 
@@ -189,7 +193,7 @@ describe.skipIf(cannotLook)('signing in', () => {
     await page.getByText('Votre session est terminée. Connectez-vous de nouveau.').waitFor()
     await forgive()
     await typeCredentials(page, person)
-    await isHome(page)
+    expect(await isHome(page)).toBe(true)
     await page.close()
   })
 
@@ -204,7 +208,7 @@ describe.skipIf(cannotLook)('signing in', () => {
     await page.getByText('Connectez-vous à Pharmacie du Fleuve').waitFor()
     await page.getByLabel('Mot de passe', { exact: true }).fill(first.password)
     await page.getByRole('button', { name: 'Se connecter' }).click()
-    await isHome(page)
+    expect(await isHome(page)).toBe(true)
     expect(await page.locator('header').textContent()).toContain('Pharmacie du Fleuve')
     await page.close()
   })
@@ -212,13 +216,13 @@ describe.skipIf(cannotLook)('signing in', () => {
   test('a service that does not answer is said in words, and the next try works', async () => {
     const person = await makePerson(service, shop.merchantId)
     const page = await visit(browser, `${service.url}/app`)
-    await isSignIn(page)
+    expect(await isSignIn(page)).toBe(true)
     await page.route('**/graphql', (route) => route.abort())
     await typeCredentials(page, person)
     await page.getByText('Le service ne répond pas. Vérifiez votre connexion').waitFor()
     await page.unroute('**/graphql')
     await page.getByRole('button', { name: 'Se connecter' }).click()
-    await isHome(page)
+    expect(await isHome(page)).toBe(true)
     await page.close()
   })
 })

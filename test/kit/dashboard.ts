@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import type { TestApp } from './app.ts'
 import { type TestBrowser, openBrowser } from './browser.ts'
 import { ensureBuilt } from './dashboard-build.ts'
-import type { Person } from './people.ts'
+import type { PasswordMember } from './people.ts'
 
 /** Starts the service with a dashboard that was built from the present sources, and a browser of its own. */
 export async function openDashboard<Service extends TestApp>(
@@ -26,14 +26,21 @@ export async function visit(browser: TestBrowser, address: string): Promise<Page
 }
 
 /** Types the credentials and sends them. */
-export async function typeCredentials(page: Page, { email, password }: Pick<Person, 'email' | 'password'>) {
+export async function typeCredentials(
+  page: Page,
+  { email, password }: Pick<PasswordMember, 'email' | 'password'>,
+) {
   await page.getByLabel('Adresse e-mail').fill(email)
   await page.getByLabel('Mot de passe', { exact: true }).fill(password)
   await page.getByRole('button', { name: 'Se connecter' }).click()
 }
 
 /** Opens the dashboard and signs the person in. */
-export async function signedIn(browser: TestBrowser, service: TestApp, person: Person): Promise<Page> {
+export async function signedIn(
+  browser: TestBrowser,
+  service: TestApp,
+  person: PasswordMember,
+): Promise<Page> {
   const page = await visit(browser, `${service.url}/app`)
   await typeCredentials(page, person)
   await page.getByRole('heading', { name: 'Disponible' }).waitFor()

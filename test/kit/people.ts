@@ -3,7 +3,7 @@ import type { TestApp } from './app.ts'
 import { makeMember, type TestMember } from './members.ts'
 
 /** A member who can sign in by password. */
-export interface Person extends TestMember {
+export interface PasswordMember extends TestMember {
   email: string
   password: string
 }
@@ -13,7 +13,7 @@ export async function makePerson(
   service: TestApp,
   merchantId: number,
   { role = 'owner', name, email }: { role?: Role; name?: string; email?: string } = {},
-): Promise<Person> {
+): Promise<PasswordMember> {
   const { access } = service.app.services
   const member = await makeMember(access, merchantId, role)
   const password = 'le soleil de Bamako'

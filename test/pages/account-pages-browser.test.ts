@@ -105,8 +105,8 @@ describe.skipIf(cannotLook)('at 320 pixels', () => {
 
   test('an invitation says who invites; one that was used says so at once', async () => {
     const inviter = await makePerson(service, shop.merchantId, { name: 'Mariam <b>Koné</b>' })
-    const invite = `mutation ($email: String!) { inviteMember(input: { name: "Ali", email: $email, role: FINANCE }) {
-      __typename } }`
+    const invite = `mutation ($email: String!) {
+      inviteMember(input: { name: "Ali", email: $email, role: FINANCE }) { __typename } }`
     await service.graphql(invite, { email: 'ali@shop.test' }, inviter.token)
     const link = await eventually(async () => {
       const letters = await (await fetch(`${service.url}/mail`)).text()

@@ -20,13 +20,23 @@ export function MonthChart({ days }: { days: readonly DayFigures[] }) {
   useEffect(() => {
     const element = ground.current
     if (!element) return undefined
+    const scheme = matchMedia('(prefers-color-scheme: dark)')
     let end = () => {}
     let isOver = false
+    let again = () => {}
     void Promise.all([import('uplot'), import('uplot/dist/uPlot.min.css')]).then(([{ default: Plot }]) => {
-      if (!isOver) end = draw(Plot, element, days, language)
+      // The colours of a canvas do not follow the device: the chart is drawn anew.
+      again = () => {
+        end()
+        if (!isOver) end = draw(Plot, element, days, language)
+      }
+      again()
     })
+    const redraw = () => again()
+    scheme.addEventListener('change', redraw)
     return () => {
       isOver = true
+      scheme.removeEventListener('change', redraw)
       end()
     }
   }, [days, language])

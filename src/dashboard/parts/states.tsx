@@ -6,7 +6,7 @@ import { codeOf } from '../refusals.ts'
 /** The time after which a page that still loads says that the network is slow, in milliseconds. */
 const slowAfterMs = 4_000
 
-/** What a page shows while it loads. */
+/** The content of a page while it loads. */
 export function Loading() {
   const words = useWords()
   const [isSlow, setSlow] = useState(false)
@@ -21,7 +21,7 @@ export function Loading() {
   )
 }
 
-/** What a page shows where its data did not come: why, what to do, and the id with which support finds it. */
+/** The content of a page whose data did not come: the reason, a button, and the id for the support. */
 export function Failure({ error, retry }: { error: CombinedError; retry: () => void }) {
   const words = useWords()
   const code = codeOf(error)

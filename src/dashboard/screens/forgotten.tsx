@@ -32,7 +32,7 @@ export function ForgottenScreen() {
       {isSent ? (
         <p role="status">{words.forgotten.sent}</p>
       ) : (
-        <form onSubmit={send} noValidate>
+        <form onSubmit={(event) => void send(event)} noValidate>
           <p>{words.forgotten.lead}</p>
           <Field
             label={words.signIn.email}

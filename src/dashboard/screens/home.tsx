@@ -196,7 +196,7 @@ function LastPayments({ data: { transactions } }: Part) {
   )
 }
 
-/** What an account without any payment can do first. */
+/** The first steps of an account without any payment. */
 function FirstSteps() {
   const words = useWords()
   return (

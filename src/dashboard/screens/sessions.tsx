@@ -45,10 +45,10 @@ export function SessionsScreen() {
       )}
       <ul className="rows">
         {(data.sessions ?? []).map((session) => (
-          <SessionRow key={session.id} session={session} onEnd={() => end(session.id)} />
+          <SessionRow key={session.id} session={session} onEnd={() => void end(session.id)} />
         ))}
       </ul>
-      <button type="button" className="quiet" onClick={endAll}>
+      <button type="button" className="quiet" onClick={() => void endAll()}>
         {words.sessions.endAll}
       </button>
     </section>

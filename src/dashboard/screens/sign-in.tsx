@@ -5,9 +5,9 @@ import { Link } from 'wouter-preact'
 import { useWords } from '../language.ts'
 import { type SignInMutation, signInMutation } from '../operations.ts'
 import { Field, PasswordField } from '../parts/field.tsx'
-import { type Refusal, refusalOf, refusalText } from '../refusals.ts'
+import { type ShownRefusal, refusalOf, refusalText } from '../refusals.ts'
 
-/** What the sign-in knows of the person before any typing. */
+/** The facts that the sign-in knows before the person types. */
 export interface SignInStart {
   /** Why the person has to sign in (again). */
   notice?: string
@@ -27,7 +27,7 @@ export function SignInScreen({ start }: { start: SignInStart }) {
   const [account, setAccount] = useState(start.merchantId === undefined ? '' : String(start.merchantId))
   const [code, setCode] = useState('')
   const [asksCode, askCode] = useState(false)
-  const [refusal, setRefusal] = useState<Refusal | null>(null)
+  const [refusal, setRefusal] = useState<ShownRefusal | null>(null)
   const [{ fetching }, signIn] = useMutation(signInMutation)
 
   async function send(event: JSX.TargetedSubmitEvent<HTMLFormElement>) {
@@ -50,7 +50,7 @@ export function SignInScreen({ start }: { start: SignInStart }) {
     <section className="narrow card">
       <h1>{words.signIn.title}</h1>
       {start.notice && <p role="status">{start.notice}</p>}
-      <form onSubmit={send} noValidate>
+      <form onSubmit={(event) => void send(event)} noValidate>
         {asksCode ? (
           <CodeStep code={code} onCode={setCode} problem={problemOf(refusal, words, true)} />
         ) : (
@@ -110,7 +110,7 @@ function CodeStep(props: { code: string; onCode: (code: string) => void; problem
   )
 }
 
-/** Whether the page was opened at another address than that of the service, which refuses its cookie there. */
+/** Whether the page has another address than the service, which keeps no session there. */
 function isElsewhere(data: SignInMutation | undefined): boolean {
   const result = data?.signIn
   return result?.__typename === 'InvalidInputError' && result.problems.some(({ field }) => field === 'cookie')
@@ -118,7 +118,7 @@ function isElsewhere(data: SignInMutation | undefined): boolean {
 
 /** The problem beside the last field of the step. */
 function problemOf(
-  refusal: Refusal | null,
+  refusal: ShownRefusal | null,
   words: ReturnType<typeof useWords>,
   asksCode: boolean,
 ): string | undefined {

@@ -22,7 +22,7 @@ interface Words {
   scriptless: string
   /** The way on, after a new password. */
   next: string
-  /** Who invites to what; the parts in braces are filled by the script. */
+  /** The sentence about the inviter and the team; the script fills the parts in braces. */
   lead: string
   leadByNobody: string
   roles: Readonly<Record<string, string>>

@@ -1,11 +1,11 @@
 import { builder } from '../../graphql/builder.ts'
 import { MemberRole } from '../../graphql/enums.ts'
-import { type Account, listAccounts } from './accounts.ts'
+import { type TeamAccount, listAccounts } from './accounts.ts'
 import { type Invitation, readInvitation } from './read-invitation.ts'
 
 // The accounts of one person, and the one to which an invitation leads.
 
-const AccountType = builder.objectRef<Account>('Account').implement({
+const AccountType = builder.objectRef<TeamAccount>('Account').implement({
   description: 'A merchant account in whose team a person is.',
   fields: (t) => ({
     merchantId: t.exposeInt('merchantId', {

@@ -7,7 +7,7 @@ import { asPlatform } from '../../database/as-platform.ts'
 const reason = 'the accounts of one person belong to several merchants'
 
 /** A merchant account in whose team a person is. */
-export interface Account {
+export interface TeamAccount {
   merchantId: number
   merchantName: string
   role: Role
@@ -17,10 +17,10 @@ export interface Account {
  * Lists the active accounts in whose teams the caller is: the members with the caller's e-mail address, which
  * each of them proved by a letter. The account of this session comes first. Empty where an API key calls.
  */
-export async function listAccounts(ctx: Context): Promise<Account[]> {
+export async function listAccounts(ctx: Context): Promise<TeamAccount[]> {
   const { memberId } = actorOf(ctx)
   if (memberId === null) return []
-  const { rows } = await asPlatform(ctx, reason).pool.query<Account>({
+  const { rows } = await asPlatform(ctx, reason).pool.query<TeamAccount>({
     name: 'list-accounts',
     text: `SELECT t.merchant_id AS "merchantId", m.name AS "merchantName", t.role
            FROM team_member self JOIN team_member t ON t.email = self.email AND t.status = 'active'

@@ -6,7 +6,7 @@ import { asPlatform } from '../../database/as-platform.ts'
 /** The reason to read without row-level security. */
 const reason = 'no member is signed in yet: the invitation is the credential'
 
-/** What an invitation says to the person who got it. */
+/** The facts of an invitation for the person who got it. */
 export interface Invitation {
   merchantId: number
   merchantName: string

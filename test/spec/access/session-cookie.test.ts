@@ -41,7 +41,7 @@ async function ask(query: string, variables: object, { ...headers }: Sent = {}) 
     headers: { 'Content-Type': 'application/json', ...headers },
     body: JSON.stringify({ query, variables }),
   })
-  const body = (await answer.json()) as ReturnType<typeof JSON.parse>
+  const body = await answer.json()
   return { status: answer.status, body, setCookie: answer.headers.getSetCookie() }
 }
 
@@ -54,7 +54,7 @@ async function signIn(email: string, sent: Sent = { origin: service.url }) {
   return { result: body.data.signIn, cookie: setCookie[0]?.split(';', 1)[0] ?? '', setCookie }
 }
 
-/** Who the service takes the caller for: the e-mail address of a person, or null. */
+/** The e-mail address of the person for whom the service takes the caller, or null. */
 async function seenAs(sent: Sent): Promise<string | null> {
   const { body } = await ask('{ me { member { email } } }', {}, sent)
   return body.data?.me?.member?.email ?? null

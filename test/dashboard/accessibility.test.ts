@@ -1,0 +1,153 @@
+import { mkdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { passwordBounds } from '../../src/identity/members/passwords.ts'
+import { fundMerchant } from '../../src/resources/merchants/fund.ts'
+import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
+import { cannotLook, type TestBrowser } from '../kit/browser.ts'
+import { openDashboard, typeCredentials, visit } from '../kit/dashboard.ts'
+import { eventually } from '../kit/eventually.ts'
+import { makePerson, type PasswordMember } from '../kit/people.ts'
+import { root } from '../kit/sources.ts'
+import { useBounds } from '../kit/use-bounds.ts'
+
+// Every screen of the dashboard: axe-core finds nothing, nothing overflows, in both languages, light and
+// dark; screenshots are kept.
+
+// `passwords.test.ts` tests the cost of a password hash.
+useBounds(passwordBounds, { memoryKib: 64, passes: 1 })
+
+/** Screenshots of every screen, for a look by hand; git ignores the folder. */
+const screenshots = join(root, 'node_modules/.cache/merchant-payments/screenshots/app')
+
+let service: TestApp
+let browser: TestBrowser
+let page: Page
+let axe: string
+let shop: TestMerchant
+let person: PasswordMember
+
+const goTo = (path: string) => page.goto(`${service.url}/app${path}`)
+async function wrongPassword(): Promise<void> {
+  await goTo('')
+  await typeCredentials(page, { ...person, password: 'la lune de Kayes' })
+  await page.locator('.problem').waitFor()
+}
+async function home(): Promise<void> {
+  await service.database.owner.query('DELETE FROM sign_in_wait')
+  await goTo('')
+  await typeCredentials(page, person)
+  await page.locator('canvas').waitFor()
+}
+async function menu(): Promise<void> {
+  await goTo('')
+  await page.locator('.menu > summary').click()
+}
+async function figures(): Promise<void> {
+  await goTo('')
+  await page.locator('figure summary').click()
+}
+
+/** The screens in the order of a visit, each with a text that shows that it is there. */
+const screens: readonly [name: string, shows: string, open: () => Promise<unknown>][] = [
+  ['sign-in', 'form button', () => goTo('')],
+  [
+    'sign-in-accounts',
+    'details[open] input',
+    async () => (await goTo(''), page.locator('form summary').click()),
+  ],
+  ['wrong-password', '.problem', wrongPassword],
+  ['forgotten', 'form button', () => goTo('/forgotten')],
+  ['home', '.rows', home],
+  ['home-figures', 'table', figures],
+  ['menu', 'nav', menu],
+  ['sessions', '.rows', () => goTo('/sessions')],
+  ['missing', 'main h1', () => goTo('/nothing-here')],
+]
+
+describe.skipIf(cannotLook)('every screen of the dashboard', () => {
+  beforeAll(async () => {
+    ;[{ service, browser }, axe] = await Promise.all([
+      openDashboard(() => startTestApp()),
+      readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8'),
+      mkdir(screenshots, { recursive: true }),
+    ])
+    shop = await service.merchant('Coopérative des maraîchers et transformatrices du cercle de Koulikoro')
+    person = await makePerson(service, shop.merchantId, { name: 'Fatoumata Diakité-Coulibaly' })
+    const other = await service.merchant('Pharmacie du Fleuve')
+    await makePerson(service, other.merchantId, { email: person.email })
+    await fundMerchant(service.app.services, shop.merchantId, { amount: 987_654_321 })
+    const { owner } = service.database
+    await owner.query('UPDATE merchant SET payouts_require_approval = true WHERE id = $1', [shop.merchantId])
+    const post = (path: string, body: object) => service.rest('POST', path, { token: shop.token, body })
+    const operator = { payment_method: 'OperatorA' }
+    await post('/payouts', { amount: 1_000_000, destination_phone: '70000009', ...operator })
+    for (const [phone, amount] of [
+      ['70000001', 12_500],
+      ['70020001', 1_000_000],
+      ['70110001', 9_900],
+    ] as const) {
+      await post('/pay', {
+        amount,
+        customer_phone: phone,
+        reference: `facture-${'0'.repeat(60)}-${amount}`,
+        ...operator,
+      })
+    }
+    await eventually(async () => {
+      const { rows } = await owner.query(`SELECT FROM transaction WHERE status IN ('success', 'failed')`)
+      return rows.length === 2
+    })
+    page = await visit(browser, `${service.url}/app`)
+  })
+  afterAll(async () => {
+    await browser.close()
+    await service.close()
+  })
+
+  test.each(screens)('%s', async (name, shows, open) => {
+    await page.emulateMedia({ colorScheme: 'light' })
+    await open()
+    await page.locator(shows).first().waitFor()
+    await page.evaluate(axe)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      expect(await page.evaluate(colorScheme === 'light' ? violations : colours)).toEqual([])
+      for (const width of [360, 1280]) {
+        await page.setViewportSize({ width, height: 640 })
+        await page.screenshot({
+          path: join(screenshots, `${name}-${colorScheme}-${width}.png`),
+          fullPage: true,
+        })
+      }
+    }
+    await page.setViewportSize({ width: 320, height: 640 })
+    // An amount is on one line, however large.
+    const sums = await page.evaluate(`[...document.querySelectorAll('.sum')]
+      .map(({ offsetHeight, scrollWidth, clientWidth }) => [offsetHeight < 50, scrollWidth <= clientWidth])`)
+    for (const fits of sums as boolean[][]) expect(fits).toEqual([true, true])
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(320)
+    await page.setViewportSize({ width: 360, height: 640 })
+  })
+
+  test.each(['', '/sessions'])('the screen "%s" is in English from end to end', async (path) => {
+    await page.evaluate(`localStorage.setItem('language', 'en')`)
+    await goTo(path)
+    await page.locator('.rows').first().waitFor()
+    await page.evaluate(axe)
+    expect(await page.evaluate(violations)).toEqual([])
+    const shown = await page.locator('main').innerText()
+    expect(shown).not.toMatch(/[éèàç’]|\bles?\b|\bdes?\b|paiement/)
+    await page.screenshot({ path: join(screenshots, `en${path.replace('/', '-')}.png`), fullPage: true })
+    await page.evaluate(`localStorage.clear()`)
+  })
+})
+
+const found = `({ violations }) =>
+  violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' '))`
+/** WCAG 2.0 to 2.2, the rule on target size, which is off by default, and axe-core's best practices. */
+const violations = `axe.run({ rules: { 'target-size': { enabled: true } } }).then(${found})`
+/** The rules that depend on the dark colours. */
+const colours = `axe.run({ runOnly: ['color-contrast'] }).then(${found})`
