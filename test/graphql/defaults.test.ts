@@ -105,6 +105,15 @@ const documents: Record<string, (given: string) => string> = {
   CreatePayoutInput: (given) =>
     `mutation { createPayout(input: {
       amount: 1000, destinationPhone: "70000001", paymentMethod: OperatorA, ${given} }) { __typename } }`,
+  // Where a cookie is wanted, each of the three refuses it before all else: programs keep no cookies.
+  SignInInput: (given) =>
+    `mutation { signIn(input: { email: "a${newEmail()}@shop.test", password: "x", ${given} }) {
+      ... on Refusal { code message } } }`,
+  AcceptInvitationInput: (given) =>
+    `mutation { acceptInvitation(input: { token: "x", password: "le soleil de Bamako", ${given} }) {
+      ... on Refusal { code message } } }`,
+  SandboxSignInInput: (given) =>
+    `mutation { sandboxSignIn(input: { token: "x", ${given} }) { ... on Refusal { code message } } }`,
   DepositInput: (given) =>
     `mutation { deposit(input: {
       amount: 1000, customerPhone: "70000001", paymentMethod: OperatorA, ${given} }) { __typename } }`,
@@ -151,6 +160,7 @@ test('the defaults have their values', () => {
     'after = 0',
     'by = []',
     'category = CUSTOMER',
+    'cookie = false',
     'currency = XOF',
     'dryRun = false',
     'expiresInHours = 24',

@@ -31,6 +31,7 @@ export const teamRows: Readonly<Record<string, OwnedRow>> = {
   'Query.members(first)': { harmless: number },
   'Query.members(last)': { harmless: number },
   'Query.members(offset)': { harmless: number },
+  'Query.invitation(token)': { harmless: memberToken },
   'Query.sessions(memberId)': {
     attack: graphql(
       'query ($id: ID) { sessions(memberId: $id) { databaseId memberId createdAt lastUsedFrom } }',
