@@ -11,6 +11,8 @@ function compressed(): Plugin {
     name: 'compressed',
     writeBundle({ dir = '' }, bundle) {
       for (const name of Object.keys(bundle)) {
+        // The server fills the page in, and sends it as it is.
+        if (name.endsWith('.html')) continue
         const content = readFileSync(join(dir, name))
         const params = {
           [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,

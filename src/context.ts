@@ -92,6 +92,8 @@ export interface Sandbox {
 export interface SessionCookie {
   /** The token that the browser sent; null where it sent none. */
   token: string | null
+  /** The id of the member whose session the page shows; null where the page does not say. */
+  memberId: string | null
   /** Replaces the cookie with the answer, or removes it. Null over a WebSocket, which cannot set cookies. */
   write: ((issued: { token: string; expiresIn: number } | null) => void) | null
 }

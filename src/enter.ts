@@ -1,4 +1,4 @@
-import { actingAs, type Context } from './context.ts'
+import { actingAs, type Context, type SessionCookie } from './context.ts'
 import { authenticate } from './identity/callers/authenticate.ts'
 import type { Priority } from './limits/admission.ts'
 import { DomainError } from './shared/errors.ts'
@@ -65,21 +65,31 @@ export function hasRoom(priority: Priority): EnterStep {
 
 /**
  * Makes the step that signs the caller in by the Authorization header, or without one by the session cookie.
- * A caller without either stays anonymous, and so does one whose session has ended: it could not sign in
- * again otherwise.
+ * A caller without either stays anonymous.
  * @throws DomainError UNAUTHENTICATED, ACCOUNT_INACTIVE, ADDRESS_NOT_ALLOWED
  */
 export function signIn(authorization: string | undefined): EnterStep {
   return async (ctx) => {
     const { access, clientAddress, sessionCookie } = ctx
-    const token = authorization === undefined ? (sessionCookie?.token ?? null) : null
-    const given = token === null ? authorization : `Bearer ${token}`
-    try {
-      return actingAs(ctx, await authenticate(access, { authorization: given, clientAddress }))
-    } catch (error) {
-      if (token !== null && error instanceof DomainError && error.code === 'UNAUTHENTICATED') return ctx
-      throw error
-    }
+    if (authorization === undefined && sessionCookie?.token) return bySession(ctx, sessionCookie)
+    return actingAs(ctx, await authenticate(access, { authorization, clientAddress }))
+  }
+}
+
+/**
+ * Signs the caller in by the cookie. A cookie that may not be used leaves the caller anonymous: the page
+ * cannot remove it, and it would hinder the next sign-in. So does a cookie of another member than the page
+ * shows, after a sign-in in another window: the page would show the money of one account under another name.
+ */
+async function bySession(ctx: Context, { token, memberId }: SessionCookie): Promise<Context> {
+  const { access, clientAddress } = ctx
+  try {
+    const actor = await authenticate(access, { authorization: `Bearer ${token}`, clientAddress })
+    const isOther = memberId !== null && memberId !== String(actor?.memberId)
+    return isOther ? ctx : actingAs(ctx, actor)
+  } catch (error) {
+    if (error instanceof DomainError) return ctx
+    throw error
   }
 }
 

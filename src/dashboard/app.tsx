@@ -1,17 +1,18 @@
-import { useMutation, useQuery } from '@urql/preact'
+import { type CombinedError, useMutation, useQuery, type UseQueryState } from '@urql/preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Route, Router, Switch } from 'wouter-preact'
+import { anyMember } from './client.ts'
 import { Frame, NotFound, Outside } from './frame.tsx'
 import { useWords } from './language.ts'
-import { sandboxSignInMutation, sessionQuery } from './operations.ts'
+import { sandboxSignInMutation, type SessionQuery, sessionQuery } from './operations.ts'
 import { basePath } from './page-facts.ts'
 import { Failure, Loading } from './parts/states.tsx'
-import { codeOf, refusalOf, refusalText } from './refusals.ts'
+import { codeOf, problemText, refusalOf } from './refusals.ts'
 import { ForgottenScreen } from './screens/forgotten.tsx'
 import { HomeScreen } from './screens/home.tsx'
 import { SessionsScreen } from './screens/sessions.tsx'
 import { type SignInStart, SignInScreen } from './screens/sign-in.tsx'
-import { onSessionEnd } from './session-end.ts'
+import { bindTo, onDoubt } from './session.ts'
 
 /** The dashboard: at every path a stranger signs in, and a person sees the screen of the path. */
 export function App() {
@@ -23,28 +24,21 @@ export function App() {
 }
 
 function Gate() {
-  const [{ data, error }, read] = useQuery({ query: sessionQuery })
-  const again = () => read({ requestPolicy: 'network-only' })
+  const [answer, read] = useQuery({ query: sessionQuery, context: anyMember })
+  const again = () => read({ ...anyMember, requestPolicy: 'network-only' })
+  const { data, error } = useLastKnown(answer)
+  const [start, setStart] = useState<SignInStart>({})
   const wasSignedIn = useRef(false)
   wasSignedIn.current ||= data?.me != null
-  const [start, setStart] = useState<SignInStart>({})
-  useEffect(() => onSessionEnd(again), [])
+  useEffect(() => onDoubt(again), [])
   if (codeOf(error) === 'UNAUTHENTICATED') {
     return <Strangers start={start} hadSession={wasSignedIn.current} />
   }
-  if (error && !data?.me) {
-    return (
-      <Outside>
-        <Failure error={error} retry={again} />
-      </Outside>
-    )
-  }
-  if (!data?.me) {
-    return (
-      <Outside>
-        <Loading />
-      </Outside>
-    )
+  const member = data?.me?.member
+  const isBound = member != null && bindTo(member.databaseId)
+  if (member && !isBound) location.reload()
+  if (!data || !isBound) {
+    return <Outside>{error ? <Failure error={error} retry={again} /> : <Loading />}</Outside>
   }
   return (
     <Frame
@@ -67,6 +61,20 @@ function Gate() {
       </Switch>
     </Frame>
   )
+}
+
+type SessionAnswer = UseQueryState<SessionQuery>
+
+/**
+ * Keeps the last answer that says who is signed in. While the question is asked again, and where it fails for
+ * want of a network, the page stays as it is, with what the person typed.
+ */
+function useLastKnown(answer: SessionAnswer): Pick<SessionAnswer, 'data' | 'error'> {
+  const known = useRef<Pick<SessionAnswer, 'data' | 'error'>>({})
+  const says = answer.data?.me != null || codeOf(answer.error) === 'UNAUTHENTICATED'
+  const isFirst = known.current.data === undefined && codeOf(known.current.error) === ''
+  if (!answer.fetching && (says || isFirst)) known.current = answer
+  return known.current
 }
 
 function Strangers({ start, hadSession }: { start: SignInStart; hadSession: boolean }) {
@@ -102,21 +110,25 @@ function takeLinkToken(): string {
   const token = location.hash.slice(1)
   // The token must not stay in the address, nor in the history of the browser.
   if (token !== '') history.replaceState(null, '', location.pathname + location.search)
+  // A link that is opened where the dashboard is open already changes only the part behind the `#`.
+  addEventListener('hashchange', () => location.reload())
   return token
 }
 
 /** Signs the owner of a sandbox in by the link; the page then loads anew, with the cookie of the session. */
 function LinkSignIn({ onProblem }: { onProblem: (problem: string) => void }) {
   const words = useWords()
+  const [failed, setFailed] = useState<CombinedError>()
   const [, signIn] = useMutation(sandboxSignInMutation)
-  useEffect(() => {
-    void signIn({ input: { token: linkToken, cookie: true } }).then(({ data, error }) => {
-      const refusal = refusalOf(data?.sandboxSignIn)
-      if (error) onProblem(words.failure.network)
-      else if (refusal?.code === 'INVALID_INPUT') onProblem(words.signIn.usedLink)
-      else if (refusal) onProblem(refusalText(refusal, words))
-      else location.reload()
-    })
-  }, [])
-  return <Loading />
+  const send = async () => {
+    setFailed(undefined)
+    const { data, error } = await signIn({ input: { token: linkToken, cookie: true } })
+    const text = problemText(error, data?.sandboxSignIn, words)
+    const isUsed = refusalOf(data?.sandboxSignIn)?.code === 'INVALID_INPUT'
+    if (error) setFailed(error)
+    else if (text === undefined) location.reload()
+    else onProblem(isUsed ? words.signIn.usedLink : text)
+  }
+  useEffect(() => void send(), [])
+  return failed ? <Failure error={failed} retry={() => void send()} /> : <Loading />
 }

@@ -11,7 +11,7 @@ import {
 import type { Client as SocketClient } from 'graphql-ws'
 import { possibleTypes } from './operations.ts'
 import { codeOf } from './refusals.ts'
-import { endSession } from './session-end.ts'
+import { doubtSession, sessionHeaders } from './session.ts'
 
 /**
  * Opens the client of the public API. It signs in by the cookie of the session, so that no script holds a
@@ -21,21 +21,36 @@ export function openClient(address: URL): Client {
   return new Client({
     url: address.href,
     preferGetMethod: false,
-    fetchOptions: { credentials: 'same-origin' },
+    fetchOptions: () => ({ ...sameOrigin, headers: sessionHeaders() }),
+    fetch: fetchInTime,
     exchanges: [
       cacheExchange({ possibleTypes }),
-      mapExchange({ onResult: noticeSessionEnd }),
+      mapExchange({ onResult: noticeStranger }),
       fetchExchange,
       subscriptionExchange({ forwardSubscription: forwardOver(socketAddress(address)) }),
     ],
   })
 }
 
-/** Ends the session of the page where the service does not know the caller any more. */
-function noticeSessionEnd({ operation, error }: OperationResult): void {
+/** The longest wait for an answer: a person should not look at a page that waits for ever. */
+const answerMsMax = 30_000
+
+/** Fetches, and gives up where no answer comes. */
+const fetchInTime: typeof fetch = (input, init) => {
+  const signals = [AbortSignal.timeout(answerMsMax), ...(init?.signal ? [init.signal] : [])]
+  return fetch(input, { ...init, signal: AbortSignal.any(signals) })
+}
+
+const sameOrigin = { credentials: 'same-origin' } as const
+
+/** The context of the session query, whose answer is about any member that the cookie names. */
+export const anyMember = { fetchOptions: sameOrigin }
+
+/** Doubts the session of the page where the service takes the caller for a stranger. */
+function noticeStranger({ operation, error }: OperationResult): void {
   const names = operation.query.definitions.map((one) => ('name' in one ? one.name?.value : undefined))
   // This query asks whether there is a session.
-  if (codeOf(error) === 'UNAUTHENTICATED' && !names.includes('SessionQuery')) endSession()
+  if (codeOf(error) === 'UNAUTHENTICATED' && !names.includes('SessionQuery')) doubtSession()
 }
 
 function socketAddress(address: URL): string {
@@ -59,20 +74,26 @@ function forwardOver(url: string): SubscriptionForwarder {
       const payload = { query, variables: { ...(variables as Record<string, unknown> | undefined) } }
       let hasEnded = false
       let end = () => {}
-      load().then(
-        (socket) => {
-          if (hasEnded) return
-          end = socket.subscribe(payload, {
-            next: (result) => {
-              payload.variables['after'] = cursorOf(result.data) ?? payload.variables['after']
-              sink.next(result as ExecutionResult)
-            },
-            error: (error) => sink.error(error),
-            complete: () => sink.complete(),
-          })
-        },
-        (error: unknown) => sink.error(error),
-      )
+      const begin = async () => {
+        const socket = await load()
+        if (hasEnded) return
+        end = socket.subscribe(payload, {
+          next: (result) => {
+            payload.variables['after'] = cursorOf(result.data) ?? payload.variables['after']
+            sink.next(result as ExecutionResult)
+          },
+          error: beginAgain,
+          complete: () => sink.complete(),
+        })
+      }
+      /** A refusal may be the end of the session; else the service may admit the subscription later. */
+      const beginAgain = () => {
+        doubtSession()
+        const timer = setTimeout(start, refusedPauseMs)
+        end = () => clearTimeout(timer)
+      }
+      const start = () => void begin().catch(beginAgain)
+      start()
       return {
         unsubscribe() {
           hasEnded = true
@@ -82,6 +103,9 @@ function forwardOver(url: string): SubscriptionForwarder {
     },
   })
 }
+
+/** The pause before a subscription that was refused is tried again. */
+const refusedPauseMs = 10_000
 
 /** The cursor of a change; null where its subscription did not select it. */
 function cursorOf(data: Record<string, unknown> | null | undefined): string | null {

@@ -18,29 +18,25 @@ export function formatShare(share: number, language: AppLanguage): string {
 }
 
 /** Writes a moment of today as an hour, and an earlier one as a day with its hour. */
-export function formatMoment(moment: string, language: AppLanguage, now: Date = new Date()): string {
+export function formatMoment(moment: string, language: AppLanguage, timeZone = usualZone): string {
   const date = new Date(moment)
-  const isToday = dayIn(businessZone, date) === dayIn(businessZone, now)
-  const hour = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone: businessZone } as const
+  const isToday = dayOf(date, timeZone) === dayOf(new Date(), timeZone)
+  const hour = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone } as const
   const day = isToday ? {} : ({ day: 'numeric', month: 'short' } as const)
   return new Intl.DateTimeFormat(language, { ...day, ...hour }).format(date)
 }
 
 /** Writes a day without its hour: `lun. 30 nov.`. */
-export function formatDay(moment: string, language: AppLanguage): string {
-  const form = { weekday: 'short', day: 'numeric', month: 'short', timeZone: businessZone } as const
+export function formatDay(moment: string, language: AppLanguage, timeZone = usualZone): string {
+  const form = { weekday: 'short', day: 'numeric', month: 'short', timeZone } as const
   return new Intl.DateTimeFormat(language, form).format(new Date(moment))
 }
 
-/** The time zone of Mali: the service counts days in it unless the settings name another. */
-const businessZone = 'Africa/Bamako'
+/** The time zone of Mali: the service counts days in it unless the settings of the account name another. */
+export const usualZone = 'Africa/Bamako'
 
 /** Returns the day of a moment, in the form `2026-11-30`. */
-export function dayOf(date: Date): string {
-  return dayIn(businessZone, date)
-}
-
-function dayIn(timeZone: string, date: Date): string {
+export function dayOf(date: Date, timeZone = usualZone): string {
   // The Swedish form of a date is the one of ISO 8601.
   return new Intl.DateTimeFormat('sv', { timeZone }).format(date)
 }

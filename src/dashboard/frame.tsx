@@ -1,15 +1,19 @@
 import { useMutation } from '@urql/preact'
-import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import type { ComponentChildren, RefObject } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { Link, useLocation } from 'wouter-preact'
 import { chooseLanguage, useLanguage, useWords } from './language.ts'
 import { type SessionQuery, signOutMutation } from './operations.ts'
 import { mode } from './page-facts.ts'
+import { problemText } from './refusals.ts'
 import type { SignInStart } from './screens/sign-in.tsx'
 
 /** The frame of the pages that a stranger sees. */
 export function Outside({ children }: { children: ComponentChildren }) {
   const words = useWords()
+  useEffect(() => {
+    document.title = words.title
+  }, [])
   return (
     <>
       <header>
@@ -34,9 +38,16 @@ export function Frame({ session, onLeave, children }: FrameProps) {
   const words = useWords()
   const [path] = useLocation()
   const merchant = session.me?.merchant.name ?? ''
+  const main = useRef<HTMLElement>(null)
+  const isFirst = useRef(true)
   useEffect(() => {
     document.title = `${words.title} · ${merchant}`
   }, [merchant])
+  // The focus moves to the content of a new page, for people with a keyboard or a screen reader.
+  useEffect(() => {
+    if (!isFirst.current) main.current?.focus()
+    isFirst.current = false
+  }, [path])
   return (
     <>
       <header>
@@ -44,7 +55,9 @@ export function Frame({ session, onLeave, children }: FrameProps) {
         <TestBadge />
         <PersonMenu key={path} session={session} onLeave={onLeave} />
       </header>
-      <main>{children}</main>
+      <main ref={main} tabIndex={-1}>
+        {children}
+      </main>
     </>
   )
 }
@@ -73,21 +86,26 @@ function PersonMenu({ session: { me, accounts }, onLeave }: Omit<FrameProps, 'ch
   const words = useWords()
   const [problem, setProblem] = useState<string>()
   const [, signOut] = useMutation(signOutMutation)
+  const menu = useRef<HTMLDetailsElement>(null)
+  useEffect(() => closeOutside(menu), [])
   const member = me?.member
   if (!member) return null
 
   async function leave(next: SignInStart) {
-    const { error } = await signOut({})
-    if (error) setProblem(words.failure.network)
-    else onLeave(next)
+    const { data, error } = await signOut({})
+    const text = problemText(error, data?.signOut, words)
+    setProblem(text)
+    if (text === undefined) onLeave(next)
   }
 
   return (
-    <details className="menu">
+    <details className="menu" ref={menu}>
       <summary>{member.name}</summary>
       <div className="card">
         <p className="soft">
           {member.email} · {words.roles[member.role]}
+          <br />
+          {words.merchantNumber(me.merchant.databaseId)}
         </p>
         <nav>
           <Link href="/">{words.home.title}</Link>
@@ -121,6 +139,21 @@ function PersonMenu({ session: { me, accounts }, onLeave }: Omit<FrameProps, 'ch
       </div>
     </details>
   )
+}
+
+/** Closes the menu with Escape, and with a click beside it. @returns a function that ends this */
+function closeOutside(menu: RefObject<HTMLDetailsElement>): () => void {
+  const close = (event: Event) => {
+    const { current } = menu
+    if (!current?.open || (event.type === 'click' && current.contains(event.target as Node))) return
+    if (event instanceof KeyboardEvent && event.key !== 'Escape') return
+    current.open = false
+    if (event instanceof KeyboardEvent) current.querySelector('summary')?.focus()
+  }
+  for (const name of ['keydown', 'click']) addEventListener(name, close)
+  return () => {
+    for (const name of ['keydown', 'click']) removeEventListener(name, close)
+  }
 }
 
 /** The page of a path that does not exist. */

@@ -26,8 +26,13 @@ export function chooseLanguage(language: AppLanguage): void {
 /** Loads the words: the English ones are in a file of their own, which most visitors never load. */
 export async function loadWords(language: AppLanguage): Promise<Words> {
   if (language === 'fr') return fr
-  const { en } = await import('./words/en.ts')
-  return en
+  try {
+    const { en } = await import('./words/en.ts')
+    return en
+  } catch {
+    // Better the dashboard in French than none.
+    return fr
+  }
 }
 
 export const WordsContext = createContext<{ language: AppLanguage; words: Words }>({

@@ -1,49 +1,70 @@
+import type { TypedDocumentNode } from '@urql/core'
 import { useSubscription } from '@urql/preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { paymentChangesSubscription } from './operations.ts'
+import {
+  approvalChangesSubscription,
+  batchChangesSubscription,
+  paymentChangesSubscription,
+  payoutChangesSubscription,
+} from './operations.ts'
 
 /** The pause after a change before the page reads again, so that many changes cost one read (a choice). */
 const calmMs = 400
 
 /**
- * Reads again whenever a payment changed since `after`.
+ * Reads again whenever money moved or an approval was asked for or decided, since `after`.
  * @param after the position in the event log before the page was first read; null until it is known
  */
-export function usePaymentChanges(after: number | null | undefined, readAgain: () => void): void {
-  // Later reads bring later positions, but the subscription goes on from the first one.
+export function useMoneyChanges(after: number | null | undefined, readAgain: () => void): void {
+  // Later reads bring later positions, but the subscriptions go on from the first one.
   const first = useRef<string | null>(null)
   first.current ??= after == null ? null : String(after)
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null)
   const latest = useRef(readAgain)
   latest.current = readAgain
   useEffect(() => () => clearTimeout(timer.current ?? undefined), [])
-  useSubscription(
-    { query: paymentChangesSubscription, variables: { after: first.current }, pause: first.current === null },
-    (_previous, change) => {
-      timer.current ??= setTimeout(() => {
-        timer.current = null
-        latest.current()
-      }, calmMs)
-      return change
-    },
-  )
+  const notice = () => {
+    timer.current ??= setTimeout(() => {
+      timer.current = null
+      latest.current()
+    }, calmMs)
+  }
+  useChanges(paymentChangesSubscription, first.current, notice)
+  useChanges(payoutChangesSubscription, first.current, notice)
+  useChanges(batchChangesSubscription, first.current, notice)
+  useChanges(approvalChangesSubscription, first.current, notice)
 }
 
-const listeners = new Set<(isLive: boolean) => void>()
-let live = true
+function useChanges<Change>(
+  query: TypedDocumentNode<Change, { after?: string | null | undefined }>,
+  after: string | null,
+  notice: () => void,
+): void {
+  useSubscription({ query, variables: { after }, pause: after === null }, (_previous, change: Change) => {
+    notice()
+    return change
+  })
+}
+
+/** Whether changes arrive at this moment; `connecting` until the first connection stands. */
+export type Liveness = 'connecting' | 'live' | 'offline'
+
+const listeners = new Set<(liveness: Liveness) => void>()
+let present: Liveness = 'connecting'
 
 /** Says whether changes arrive at this moment. The client of the WebSocket calls it. */
 export function setLive(isLive: boolean): void {
-  live = isLive
-  for (const listener of listeners) listener(isLive)
+  present = isLive ? 'live' : 'offline'
+  for (const listener of listeners) listener(present)
 }
 
-/** Whether changes arrive at this moment; false while the network is away. */
-export function useIsLive(): boolean {
-  const [isLive, set] = useState(live)
+/** Returns whether changes arrive at this moment. */
+export function useLiveness(): Liveness {
+  const [liveness, set] = useState(present)
   useEffect(() => {
+    set(present)
     listeners.add(set)
     return () => void listeners.delete(set)
   }, [])
-  return isLive
+  return liveness
 }

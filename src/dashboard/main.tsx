@@ -14,6 +14,7 @@ const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]')
 icon?.setAttribute('href', icon.href)
 const root = document.getElementById('app')
 if (!root) throw new Error('The page has no element for the dashboard.')
+root.replaceChildren()
 render(
   <WordsContext.Provider value={{ language, words }}>
     <Provider value={openClient(graphqlAddress)}>

@@ -24,8 +24,6 @@ export type SandboxSignInInput = {
   token: string
 }
 
-export type Scope = "BALANCE" | "BENEFICIARIES" | "BULK_PAY" | "DEPOSIT" | "PAY" | "PAYMENT_LINKS" | "PAYOUT" | "SETTINGS" | "TEAM" | "WEBHOOKS"
-
 export type SignInInput = {
   code?: string | null | undefined
   cookie?: boolean | null | undefined
@@ -37,6 +35,24 @@ export type SignInInput = {
 export type TransactionStatus = "CANCELLED" | "EXPIRED" | "FAILED" | "PENDING" | "PROCESSING" | "REVERSED" | "SUCCESS"
 
 export type TransactionType = "BALANCE_CHECK" | "DEPOSIT" | "PAY"
+
+export type FiguresFragment = {
+  timeZone: string
+  total: {
+    count: number
+    successRate: number | null
+  }
+  buckets: Array<{
+    start: string
+    groups: Array<{
+      status: TransactionStatus | null
+      count: number
+      settledAmount: number
+    }>
+  }>
+}
+
+const figuresFragment = "fragment Figures on PaymentStats{timeZone total{count successRate}buckets{start groups{status count settledAmount}}}"
 
 export type PaymentRowFragment = {
   id: string
@@ -64,24 +80,35 @@ export type HomeQuery = {
     reserved: number
     receivable: number
   } | null
-  month: {
+  in: {
     timeZone: string
     total: {
       count: number
-      settledAmount: number
       successRate: number | null
     }
     buckets: Array<{
       start: string
-      count: number
-      settledAmount: number
+      groups: Array<{
+        status: TransactionStatus | null
+        count: number
+        settledAmount: number
+      }>
     }>
   } | null
   out: {
+    timeZone: string
     total: {
       count: number
-      settledAmount: number
+      successRate: number | null
     }
+    buckets: Array<{
+      start: string
+      groups: Array<{
+        status: TransactionStatus | null
+        count: number
+        settledAmount: number
+      }>
+    }>
   } | null
   approvalsWaiting: {
     totalCount: number
@@ -136,12 +163,11 @@ export type HomeQuery = {
 }
 
 export type HomeQueryVariables = {
-  monthFrom: string
-  today: string
+  from: string
   first?: number | null | undefined
 }
 
-export const homeQuery = ("query HomeQuery($monthFrom:DateTime!$today:DateTime!$first:Int=10){asOfSequence balance{id available reserved receivable}month:paymentStats(from:$monthFrom groupBy:DAY type:[PAY]){timeZone total{count settledAmount successRate}buckets{start count settledAmount}}out:paymentStats(from:$today groupBy:DAY type:[DEPOSIT PAYOUT RECIPIENT]){total{count settledAmount}}approvalsWaiting(first:3){totalCount nodes{__typename ...on Payout{id amount beneficiaryName destinationPhone}...on Batch{id title recipientCount totalAmount}...on DepositApproval{id transaction{id amount customerPhone}}...on SettingsChange{id}}}operators{paymentMethod collect disburse since}transactions(first:$first filter:{transactionType:[PAY DEPOSIT]}){nodes{...PaymentRow}}}" + paymentRowFragment) as unknown as TypedDocumentNode<HomeQuery, HomeQueryVariables>
+export const homeQuery = ("query HomeQuery($from:DateTime!$first:Int=10){asOfSequence balance{id available reserved receivable}in:paymentStats(from:$from groupBy:DAY by:[STATUS]type:[PAY]){...Figures}out:paymentStats(from:$from groupBy:DAY by:[STATUS]type:[DEPOSIT PAYOUT RECIPIENT]){...Figures}approvalsWaiting(first:3){totalCount nodes{__typename ...on Payout{id amount beneficiaryName destinationPhone}...on Batch{id title recipientCount totalAmount}...on DepositApproval{id transaction{id amount customerPhone}}...on SettingsChange{id}}}operators{paymentMethod collect disburse since}transactions(first:$first filter:{transactionType:[PAY DEPOSIT]}){nodes{...PaymentRow}}}" + figuresFragment + paymentRowFragment) as unknown as TypedDocumentNode<HomeQuery, HomeQueryVariables>
 
 export type PaymentChangesSubscription = {
   transactionChanged: {
@@ -170,10 +196,45 @@ export type PaymentChangesSubscriptionVariables = {
 
 export const paymentChangesSubscription = ("subscription PaymentChangesSubscription($after:String){transactionChanged(after:$after){cursor transaction{...PaymentRow}}}" + paymentRowFragment) as unknown as TypedDocumentNode<PaymentChangesSubscription, PaymentChangesSubscriptionVariables>
 
+export type PayoutChangesSubscription = {
+  payoutChanged: {
+    cursor: string
+  }
+}
+
+export type PayoutChangesSubscriptionVariables = {
+  after?: string | null | undefined
+}
+
+export const payoutChangesSubscription = "subscription PayoutChangesSubscription($after:String){payoutChanged(after:$after){cursor}}" as unknown as TypedDocumentNode<PayoutChangesSubscription, PayoutChangesSubscriptionVariables>
+
+export type BatchChangesSubscription = {
+  batchProgress: {
+    cursor: string
+  }
+}
+
+export type BatchChangesSubscriptionVariables = {
+  after?: string | null | undefined
+}
+
+export const batchChangesSubscription = "subscription BatchChangesSubscription($after:String){batchProgress(after:$after){cursor}}" as unknown as TypedDocumentNode<BatchChangesSubscription, BatchChangesSubscriptionVariables>
+
+export type ApprovalChangesSubscription = {
+  approvalsChanged: {
+    cursor: string
+  }
+}
+
+export type ApprovalChangesSubscriptionVariables = {
+  after?: string | null | undefined
+}
+
+export const approvalChangesSubscription = "subscription ApprovalChangesSubscription($after:String){approvalsChanged(after:$after){cursor}}" as unknown as TypedDocumentNode<ApprovalChangesSubscription, ApprovalChangesSubscriptionVariables>
+
 export type SessionQuery = {
   me: {
     id: string
-    scopes: Array<Scope>
     merchant: {
       id: string
       databaseId: number
@@ -181,6 +242,7 @@ export type SessionQuery = {
     }
     member: {
       id: string
+      databaseId: number
       name: string
       email: string
       role: MemberRole
@@ -189,13 +251,12 @@ export type SessionQuery = {
   accounts: Array<{
     merchantId: number
     merchantName: string
-    role: MemberRole
   }> | null
 }
 
 export type SessionQueryVariables = Record<string, never>
 
-export const sessionQuery = "query SessionQuery{me{id scopes merchant{id databaseId name}member{id name email role}}accounts{merchantId merchantName role}}" as unknown as TypedDocumentNode<SessionQuery, SessionQueryVariables>
+export const sessionQuery = "query SessionQuery{me{id merchant{id databaseId name}member{id databaseId name email role}}accounts{merchantId merchantName}}" as unknown as TypedDocumentNode<SessionQuery, SessionQueryVariables>
 
 export type SignInMutation = {
   signIn: {
@@ -258,13 +319,18 @@ export const requestPasswordResetMutation = "mutation RequestPasswordResetMutati
 
 export type SignOutMutation = {
   signOut: {
-    __typename: "Acknowledgement" | "ForbiddenError"
+    __typename: "Acknowledgement"
+  } | {
+    __typename: "ForbiddenError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
   } | null
 }
 
 export type SignOutMutationVariables = Record<string, never>
 
-export const signOutMutation = "mutation SignOutMutation{signOut{__typename}}" as unknown as TypedDocumentNode<SignOutMutation, SignOutMutationVariables>
+export const signOutMutation = "mutation SignOutMutation{signOut{__typename ...on Refusal{code message retryAfter}}}" as unknown as TypedDocumentNode<SignOutMutation, SignOutMutationVariables>
 
 export type SignOutEverywhereMutation = {
   signOutEverywhere: {

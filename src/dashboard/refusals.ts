@@ -24,3 +24,22 @@ export function codeOf(error: CombinedError | undefined): string {
   const code = error?.graphQLErrors[0]?.extensions['code']
   return typeof code === 'string' ? code : ''
 }
+
+/** Writes an error of a whole request for a person. */
+export function errorText(error: CombinedError, words: Words): string {
+  if (error.networkError !== undefined) return words.failure.network
+  const code = codeOf(error)
+  if (code === 'FORBIDDEN') return words.failure.forbidden
+  return words.refusals[code as keyof typeof words.refusals] ?? words.failure.unknown
+}
+
+/** Writes why a mutation failed, whether the request or its result says so; undefined where it succeeded. */
+export function problemText(
+  error: CombinedError | undefined,
+  result: object | null | undefined,
+  words: Words,
+): string | undefined {
+  if (error) return errorText(error, words)
+  const refusal = refusalOf(result)
+  return refusal ? refusalText(refusal, words) : undefined
+}

@@ -1,9 +1,13 @@
 import { type Client, createClient } from 'graphql-ws/client'
 import { setLive } from './live.ts'
+import { doubtSession } from './session.ts'
 
 /** The pause after which the client asks whether the connection still lives, and the time for the answer. */
 const askEveryMs = 12_000
 const answerMs = 6_000
+
+/** The code with which the service closes a socket whose session has ended, or was none. */
+const forbidden = 4403
 
 /** The longest pause before the client connects again. */
 const pauseMsMax = 10_000
@@ -24,7 +28,11 @@ export function openSocket(url: string): Client {
     retryWait: pause,
     on: {
       connected: () => setLive(true),
-      closed: () => setLive(false),
+      closed(event) {
+        setLive(false)
+        // The service closes so when the session of the socket ends.
+        if ((event as CloseEvent).code === forbidden) doubtSession()
+      },
       ping(isFromServer) {
         if (!isFromServer) silence = setTimeout(() => client.terminate(), answerMs)
       },

@@ -64,6 +64,8 @@ export function createGraphqlHandler(options: {
     try {
       const answered = await yoga.handleNodeRequest(message, exchange)
       response.setHeaders(exchange.ctx.responseHeaders)
+      // GraphiQL may have the session of a person.
+      response.setHeader('Content-Security-Policy', "frame-ancestors 'none'")
       response.writeHead(answered.status, Object.fromEntries(answered.headers))
       if (exchange.events) void sendEvents(exchange.events, response, isDraining)
       else response.end(await answered.text())

@@ -104,7 +104,9 @@ async function end(
   const { outcome } = claim.idempotentOperation
   // An earlier try may have made rows, even where this one was refused.
   if (outcome === 'nothing') return claim.idempotentOperation.isResumed ? claim.leaveOpen() : claim.giveBack()
-  if (answer === null || answer.status >= 500) return claim.leaveOpen()
+  // A cookie is for one browser at one moment: an answer with one is never sent again, but made anew.
+  const isForOneBrowser = ctx.responseHeaders.has('Set-Cookie')
+  if (answer === null || answer.status >= 500 || isForOneBrowser) return claim.leaveOpen()
   // The remaining requests of a rate limit are true only at one moment, so they are not kept.
   const headers = [...ctx.responseHeaders].filter(([name]) => !name.startsWith('RateLimit'))
   const kept: Kept = { ...answer, headers: [...headers, ['X-Request-Id', ctx.requestId]] }

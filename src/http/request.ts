@@ -85,16 +85,19 @@ function sessionCookieOf(
   channel: Channel,
   responseHeaders: Map<string, string>,
 ): SessionCookie | null {
-  const { origin, cookie = '' } = headers
+  const { origin, cookie = '', 'sec-fetch-site': site = 'none' } = headers
   if (origin === undefined && cookie === '') return null
+  if (site !== 'none' && site !== 'same-origin') return null
   const onlyReads = channel !== 'websocket' && (method === 'GET' || method === 'HEAD')
   if (origin === undefined ? !onlyReads : !ownOrigins(addresses.publicUrl).has(origin)) return null
   const { name, attributes } = sessionCookieForm(addresses.publicUrl)
   const pairs = cookie.split(/; */).map((pair) => pair.split('=', 2))
   const [, token = null] = pairs.find(([key]) => key === name) ?? []
-  if (channel === 'websocket') return { token, write: null }
+  const memberId = headers['x-session-member']?.toString() ?? null
+  if (channel === 'websocket') return { token, memberId, write: null }
   return {
     token,
+    memberId,
     write: (issued) => {
       const value = issued ? `${issued.token}; Max-Age=${issued.expiresIn}` : '; Max-Age=0'
       responseHeaders.set('Set-Cookie', `${name}=${value}${attributes}`)

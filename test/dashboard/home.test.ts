@@ -19,8 +19,19 @@ useBounds(passwordBounds, { memoryKib: 64, passes: 1 })
 let service: TestApp
 let browser: TestBrowser
 
-const pay = async (shop: TestMerchant, amount: number, scenario = '00', reference?: string) => {
-  const body = { amount, customer_phone: customer(scenario), payment_method: 'OperatorA', reference }
+const pay = async (
+  shop: TestMerchant,
+  amount: number,
+  scenario = '00',
+  reference?: string,
+  parameter = '00',
+) => {
+  const body = {
+    amount,
+    customer_phone: customer(scenario, parameter),
+    payment_method: 'OperatorA',
+    reference,
+  }
   const answer = await service.rest('POST', '/pay', { token: shop.token, body })
   expect(answer.status).toBe(202)
 }
@@ -129,6 +140,77 @@ describe.skipIf(cannotLook)('the first screen', () => {
     expect(await cardOf(page, 'Disponible')).toContain(
       'Mis de côté pour des versements en cours : 9 000 F CFA',
     )
+    await page.close()
+  })
+
+  test('money that an operator took back is not counted as received', async () => {
+    const shop = await service.merchant('Épicerie')
+    const page = await signedIn(browser, service, await makePerson(service, shop.merchantId))
+    await page.getByText('en direct').waitFor()
+    await pay(shop, 5_000)
+    await pay(shop, 50_000, '40', undefined, '01')
+    await service.app.services.sandbox?.advanceClock(2 * 60_000)
+    await eventually(async () =>
+      expect(await rowsOf(page)).toEqual([
+        expect.stringMatching(/50 000 F CFA repris$/),
+        expect.stringMatching(/5 000 F CFA réussi$/),
+      ]),
+    )
+    await eventually(async () =>
+      expect(await cardOf(page, 'Disponible')).toContain('Encaissé aujourd’hui 5 000 F CFA'),
+    )
+    expect(await cardOf(page, 'Encaissé en 30 jours')).toContain('Encaissé en 30 jours 5 000 F CFA')
+    await page.close()
+  })
+
+  test('a payout of a second client is seen at once', async () => {
+    const shop = await service.merchant('Épicerie')
+    await fundMerchant(service.app.services, shop.merchantId, { amount: 50_000 })
+    const page = await signedIn(browser, service, await makePerson(service, shop.merchantId))
+    await page.getByText('en direct').waitFor()
+    const body = { amount: 9_000, payment_method: 'OperatorA', destination_phone: customer('00') }
+    expect((await service.rest('POST', '/payouts', { token: shop.token, body })).status).toBe(201)
+    await eventually(async () =>
+      expect(await cardOf(page, 'Disponible')).toMatch(/41 000 F CFA .*Versé aujourd’hui 9 000 F CFA/),
+    )
+    await page.close()
+  })
+
+  test('a part that the service could not read is not shown as empty', async () => {
+    const shop = await service.merchant('Épicerie')
+    const person = await makePerson(service, shop.merchantId)
+    const page = await signedIn(browser, service, person)
+    await page.route('**/graphql', async (route) => {
+      const response = await route.fetch()
+      const answer = await response.json()
+      const data = {
+        ...answer.data,
+        ...('operators' in answer.data && { operators: null, transactions: null }),
+      }
+      const errors = [{ message: 'busy', path: ['operators'], extensions: { code: 'OVERLOADED' } }]
+      await route.fulfill({ response, json: { ...answer, data, errors } })
+    })
+    await page.reload()
+    await eventually(async () =>
+      expect(await cardOf(page, 'Opérateurs')).toContain('Indisponible pour le moment'),
+    )
+    expect(await cardOf(page, 'Derniers paiements')).toContain('Indisponible pour le moment')
+    await page.close()
+  })
+
+  test('figures stay while the service cannot be read, and then go on by themselves', async () => {
+    const shop = await service.merchant('Épicerie')
+    const page = await signedIn(browser, service, await makePerson(service, shop.merchantId))
+    await page.getByText('en direct').waitFor()
+    await pay(shop, 1_000)
+    await eventually(async () => expect(await rowsOf(page)).toHaveLength(1))
+    await page.route('**/graphql', (route) => route.abort())
+    await pay(shop, 2_000)
+    await page.getByText('ces chiffres datent d’un moment').waitFor()
+    expect(await cardOf(page, 'Disponible')).toMatch(/Disponible [13] 000 F CFA/)
+    await page.unroute('**/graphql')
+    await eventually(async () => expect(await rowsOf(page)).toHaveLength(2))
+    expect(await page.getByText('ces chiffres datent d’un moment').count()).toBe(0)
     await page.close()
   })
 

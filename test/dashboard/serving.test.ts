@@ -6,13 +6,11 @@ import { request } from 'undici'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { dashboardRoutes } from '../../src/http/pages/dashboard.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
-import { ensureBuilt } from '../kit/dashboard-build.ts'
 
 let service: TestApp
 let script: string
 
 beforeAll(async () => {
-  ensureBuilt()
   service = await startTestApp()
   script = /"\.\/(assets\/[^"]+\.js)"/.exec((await ask('/app/')).text)?.[1] ?? ''
 })
@@ -33,7 +31,7 @@ test('the page allows the files and the API of its own origin, and is never kept
     'cache-control': 'no-store',
     'content-security-policy':
       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
-      "img-src 'self' data:; font-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+      "img-src 'self'; font-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     'referrer-policy': 'same-origin',
     'x-content-type-options': 'nosniff',
     'x-robots-tag': 'noindex, nofollow',
@@ -58,7 +56,8 @@ test.each([
     text.matchAll(/(?:src|href|content)="([^"]*\/)(?:assets\/[^"]*)?"/g),
     ([, to]) => to,
   )
-  expect(names).toEqual([way, way, way, way])
+  expect(names.length).toBeGreaterThan(3)
+  expect([...new Set(names)]).toEqual([way])
   const { pathname } = new URL(`${way}${script}`, new URL(path, service.url))
   expect(pathname).toBe(`/app/${script}`)
 })

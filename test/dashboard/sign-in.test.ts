@@ -2,12 +2,15 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { passwordBounds } from '../../src/identity/members/passwords.ts'
 import { totpCode } from '../../src/identity/members/totp.ts'
+import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
+import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { offerSandboxSignIn } from '../../src/resources/team/sandbox-sign-in.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 import { fromBase32 } from '../kit/base32.ts'
 import { cannotLook, type TestBrowser } from '../kit/browser.ts'
 import { openDashboard, signedIn, typeCredentials, visit } from '../kit/dashboard.ts'
 import { eventually } from '../kit/eventually.ts'
+import { customer } from '../kit/fixture.ts'
 import { makePerson, type PasswordMember } from '../kit/people.ts'
 import { useBounds } from '../kit/use-bounds.ts'
 
@@ -210,6 +213,63 @@ describe.skipIf(cannotLook)('signing in', () => {
     await page.getByRole('button', { name: 'Se connecter' }).click()
     expect(await isHome(page)).toBe(true)
     expect(await page.locator('header').textContent()).toContain('Pharmacie du Fleuve')
+    await page.close()
+  })
+
+  test('a page of one account never shows the money of another that was signed in elsewhere', async () => {
+    const [alpha, beta] = [await service.merchant('Alpha'), await service.merchant('Bêta')]
+    await fundMerchant(service.app.services, alpha.merchantId, { amount: 11_111 })
+    await fundMerchant(service.app.services, beta.merchantId, { amount: 22_222 })
+    const [ali, binta] = [
+      await makePerson(service, alpha.merchantId),
+      await makePerson(service, beta.merchantId),
+    ]
+    const first = await signedIn(browser, service, ali)
+    await first.getByText('en direct').waitFor()
+    const second = await signedIn(browser, service, binta)
+    expect(await second.locator('main').innerText()).toMatch(/22.222/)
+    const shown: string[] = []
+    const mixed: string[] = []
+    first.on('framenavigated', () => void shown.push('loaded anew'))
+    const body = { amount: 500, customer_phone: customer('00'), payment_method: 'OperatorA' }
+    await service.rest('POST', '/pay', { token: alpha.token, body })
+    await eventually(async () => {
+      const [header, main] = [
+        await first.locator('header').innerText(),
+        await first.locator('main').innerText(),
+      ]
+      if (header.includes('Alpha') && /22.222/.test(main)) mixed.push(main)
+      return header.includes('Bêta') && /22.222/.test(main)
+    })
+    expect([shown, mixed]).toEqual([['loaded anew'], []])
+    await first.close()
+    await second.close()
+  })
+
+  test('the typed credentials stay while the page is out of sight and asks again', async () => {
+    const page = await visit(browser, `${service.url}/app`)
+    await page.getByLabel('Adresse e-mail').fill('awa@shop.test')
+    const asked = page.waitForResponse('**/graphql')
+    await page.evaluate(`dispatchEvent(new Event('visibilitychange'))`)
+    await asked
+    expect(await page.getByLabel('Adresse e-mail').inputValue()).toBe('awa@shop.test')
+    await page.route('**/graphql', (route) => route.abort())
+    const failed = page.waitForEvent('requestfailed')
+    await page.evaluate(`dispatchEvent(new Event('visibilitychange'))`)
+    await failed
+    expect(await page.getByLabel('Adresse e-mail').inputValue()).toBe('awa@shop.test')
+    await page.close()
+  })
+
+  test('an account that is closed ends the session of its page', async () => {
+    const closed = await service.merchant('Fermé')
+    const person = await makePerson(service, closed.merchantId)
+    const page = await signedIn(browser, service, person)
+    await page.getByText('en direct').waitFor()
+    await deactivateMerchant(service.app.services, closed.merchantId)
+    await page.getByText('Votre session est terminée. Connectez-vous de nouveau.').waitFor()
+    await typeCredentials(page, person)
+    expect(await page.getByText('Ce compte marchand est fermé.').textContent()).toContain('responsables')
     await page.close()
   })
 

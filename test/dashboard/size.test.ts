@@ -1,8 +1,8 @@
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, expect, onTestFinished, test } from 'vitest'
-import { ensureBuilt, type FirstFile, firstFiles } from '../kit/dashboard-build.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { type FirstFile, firstFiles } from '../kit/dashboard-build.ts'
 
 /** Choice: at 400 kbit/s these bytes take 1.2 seconds. */
 const firstLoadMaxBytes = 60 * 1_024
@@ -13,8 +13,6 @@ function excess(files: readonly FirstFile[]): string[] {
   if (sum <= firstLoadMaxBytes) return []
   return [...files.map(({ name, bytes }) => `${name}: ${bytes}`), `together: ${sum} of ${firstLoadMaxBytes}`]
 }
-
-beforeAll(ensureBuilt)
 
 test('the first load of the dashboard has at most 60 KiB, compressed', () => {
   const files = firstFiles()

@@ -1,16 +1,13 @@
 import type { Page } from 'playwright-core'
 import type { TestApp } from './app.ts'
 import { type TestBrowser, openBrowser } from './browser.ts'
-import { ensureBuilt } from './dashboard-build.ts'
 import type { PasswordMember } from './people.ts'
 
-/** Starts the service with a dashboard that was built from the present sources, and a browser of its own. */
+/** Starts the service and a browser of its own. */
 export async function openDashboard<Service extends TestApp>(
   start: () => Promise<Service>,
   width = 360,
 ): Promise<{ service: Service; browser: TestBrowser }> {
-  // The service reads the build when it starts.
-  ensureBuilt()
   const [service, browser] = await Promise.all([start(), openBrowser({ width, javaScript: true })])
   return { service, browser }
 }

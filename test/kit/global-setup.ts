@@ -7,6 +7,7 @@ import { ensureGenerated } from '../../src/database/ensure-generated.ts'
 import { readFunctions } from '../../src/database/functions.ts'
 import { migrate, readMigrations } from '../../src/database/migrate.ts'
 import { doneWith } from './database.ts'
+import { ensureBuilt } from './dashboard-build.ts'
 import { databaseUrl } from './database-url.ts'
 
 declare module 'vitest' {
@@ -30,6 +31,7 @@ const setupLock = 827_105
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   ensureGenerated()
+  ensureBuilt()
   const given = process.env.TEST_DATABASE_URL
   // A second run at the same time joins the server of the first.
   const server = given ? null : await startEmbedded({ dataDir: join(cacheDir, 'pg-test'), durable: false })

@@ -3,17 +3,17 @@ import type uPlot from 'uplot'
 import { formatDay, formatXof } from '../format.ts'
 import { type AppLanguage, useLanguage, useWords } from '../language.ts'
 
-/** The payments of one day. */
-export interface DayFigures {
+/** The successful payments of one day. */
+interface DayFigures {
   start: string
   count: number
-  settledAmount: number
+  amount: number
 }
 
 const heightPx = 180
 
 /** The money of each of the last days as bars, and as a table for those who cannot see the bars. */
-export function MonthChart({ days }: { days: readonly DayFigures[] }) {
+export function MonthChart({ days, timeZone }: { days: readonly DayFigures[]; timeZone: string }) {
   const words = useWords()
   const language = useLanguage()
   const ground = useRef<HTMLDivElement>(null)
@@ -24,14 +24,20 @@ export function MonthChart({ days }: { days: readonly DayFigures[] }) {
     let end = () => {}
     let isOver = false
     let again = () => {}
-    void Promise.all([import('uplot'), import('uplot/dist/uPlot.min.css')]).then(([{ default: Plot }]) => {
-      // The colours of a canvas do not follow the device: the chart is drawn anew.
-      again = () => {
-        end()
-        if (!isOver) end = draw(Plot, element, days, language)
-      }
-      again()
-    })
+    void Promise.all([import('uplot'), import('uplot/dist/uPlot.min.css')]).then(
+      ([{ default: Plot }]) => {
+        // The colours of a canvas do not follow the device: the chart is drawn anew.
+        again = () => {
+          end()
+          if (!isOver) end = draw(Plot, element, { days, timeZone, language })
+        }
+        again()
+      },
+      () => {
+        // The chart did not load: the table below it has the same figures.
+        if (ground.current) ground.current.hidden = true
+      },
+    )
     const redraw = () => again()
     scheme.addEventListener('change', redraw)
     return () => {
@@ -54,11 +60,11 @@ export function MonthChart({ days }: { days: readonly DayFigures[] }) {
             </tr>
           </thead>
           <tbody>
-            {days.toReversed().map(({ start, count, settledAmount }) => (
+            {days.toReversed().map(({ start, count, amount }) => (
               <tr key={start}>
-                <th scope="row">{formatDay(start, language)}</th>
+                <th scope="row">{formatDay(start, language, timeZone)}</th>
                 <td>{count}</td>
-                <td>{formatXof(settledAmount, language)}</td>
+                <td>{formatXof(amount, language)}</td>
               </tr>
             ))}
           </tbody>
@@ -72,15 +78,14 @@ export function MonthChart({ days }: { days: readonly DayFigures[] }) {
 function draw(
   Plot: typeof uPlot,
   element: HTMLElement,
-  days: readonly DayFigures[],
-  language: AppLanguage,
+  { days, timeZone, language }: { days: readonly DayFigures[]; timeZone: string; language: AppLanguage },
 ): () => void {
   const style = getComputedStyle(element)
   const [accent, soft, faint] = ['--accent', '--soft', '--faint'].map((name) =>
     style.getPropertyValue(name),
   ) as [string, string, string]
   const short = new Intl.NumberFormat(language, { notation: 'compact', maximumFractionDigits: 1 })
-  const day = new Intl.DateTimeFormat(language, { day: 'numeric', month: 'short', timeZone: 'UTC' })
+  const day = new Intl.DateTimeFormat(language, { day: 'numeric', month: 'short', timeZone })
   const axis = { stroke: soft, font: `12px ${style.fontFamily}`, ticks: { show: false } }
   const grid = { stroke: faint, width: 1 }
   const bars = Plot.paths.bars?.({ size: [0.7, 40] })
@@ -115,7 +120,7 @@ function draw(
         },
       ],
     },
-    [days.map((_day, index) => index), days.map(({ settledAmount }) => settledAmount)],
+    [days.map((_day, index) => index), days.map(({ amount }) => amount)],
     element,
   )
   const watch = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: heightPx }))

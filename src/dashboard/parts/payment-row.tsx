@@ -3,7 +3,7 @@ import { useLanguage, useWords } from '../language.ts'
 import type { PaymentRowFragment } from '../operations.ts'
 
 /** One payment of a list: who, when, how much, what became of it, and why it failed. */
-export function PaymentRow({ payment }: { payment: PaymentRowFragment }) {
+export function PaymentRow({ payment, timeZone }: { payment: PaymentRowFragment; timeZone: string }) {
   const words = useWords()
   const language = useLanguage()
   const { status, transactionType, customerPhone, failure } = payment
@@ -13,13 +13,11 @@ export function PaymentRow({ payment }: { payment: PaymentRowFragment }) {
   return (
     <li>
       <div>
-        <strong>{formatPhone(customerPhone)}</strong>
+        <strong className="number">{formatPhone(customerPhone)}</strong>
         <p className="soft line">
-          {formatMoment(payment.createdAt, language)} · {payment.paymentMethod}
+          {formatMoment(payment.createdAt, language, timeZone)} · {payment.paymentMethod}
         </p>
-        <p className="soft line" title={payment.reference}>
-          {payment.reference}
-        </p>
+        <p className="soft reference">{payment.reference}</p>
         {reason && <p className="problem">{reason}</p>}
       </div>
       <div className="end">
@@ -28,7 +26,7 @@ export function PaymentRow({ payment }: { payment: PaymentRowFragment }) {
           {formatXof(amount, language)}
         </strong>
         <p>
-          <span className={`state ${tones[status] ?? 'open'}`}>{words.statuses[status]}</span>
+          <span className={`state ${tones[status] ?? ''}`}>{words.statuses[status]}</span>
         </p>
       </div>
     </li>

@@ -1,7 +1,7 @@
 import type { CombinedError } from '@urql/preact'
 import { useEffect, useState } from 'preact/hooks'
 import { useWords } from '../language.ts'
-import { codeOf } from '../refusals.ts'
+import { errorText } from '../refusals.ts'
 
 /** The time after which a page that still loads says that the network is slow, in milliseconds. */
 const slowAfterMs = 4_000
@@ -24,17 +24,10 @@ export function Loading() {
 /** The content of a page whose data did not come: the reason, a button, and the id for the support. */
 export function Failure({ error, retry }: { error: CombinedError; retry: () => void }) {
   const words = useWords()
-  const code = codeOf(error)
   const requestId = error.graphQLErrors[0]?.extensions['requestId']
-  const text =
-    error.networkError !== undefined
-      ? words.failure.network
-      : code === 'FORBIDDEN'
-        ? words.failure.forbidden
-        : (words.refusals[code as keyof typeof words.refusals] ?? words.failure.unknown)
   return (
     <section className="alert" role="alert">
-      <p>{text}</p>
+      <p>{errorText(error, words)}</p>
       {typeof requestId === 'string' && (
         <p className="soft">
           {words.failure.requestId} <code>{requestId}</code>
@@ -44,5 +37,18 @@ export function Failure({ error, retry }: { error: CombinedError; retry: () => v
         {words.failure.retry}
       </button>
     </section>
+  )
+}
+
+/** The line above figures of an earlier moment, where the last read failed. */
+export function Stale({ retry }: { retry: () => void }) {
+  const words = useWords()
+  return (
+    <p className="alert wide" role="status">
+      {words.failure.stale}{' '}
+      <button type="button" className="link" onClick={retry}>
+        {words.failure.retry}
+      </button>
+    </p>
   )
 }

@@ -5,7 +5,7 @@ import { Link } from 'wouter-preact'
 import { useWords } from '../language.ts'
 import { requestPasswordResetMutation } from '../operations.ts'
 import { Field } from '../parts/field.tsx'
-import { refusalOf, refusalText } from '../refusals.ts'
+import { problemText, refusalOf } from '../refusals.ts'
 
 /** Sends a letter with which a person chooses a new password. The answer never says who has an account. */
 export function ForgottenScreen() {
@@ -20,10 +20,10 @@ export function ForgottenScreen() {
     if (fetching) return
     const { data, error } = await request({ input: { email: email.trim() } })
     const refusal = refusalOf(data?.requestPasswordReset)
-    if (error) return setProblem(words.failure.network)
-    if (refusal?.code === 'INVALID_INPUT') return setProblem(words.forgotten.wrongEmail)
-    if (refusal) return setProblem(refusalText(refusal, words))
-    setSent(true)
+    const isWrong = refusal?.code === 'INVALID_INPUT'
+    const text = problemText(error, data?.requestPasswordReset, words)
+    setProblem(isWrong ? words.forgotten.wrongEmail : text)
+    setSent(text === undefined)
   }
 
   return (

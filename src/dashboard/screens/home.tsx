@@ -1,13 +1,13 @@
-import { useQuery } from '@urql/preact'
-import { useMemo } from 'preact/hooks'
-import { dayOf, formatMoment, formatPhone, formatShare, formatXof } from '../format.ts'
+import type { ComponentChildren } from 'preact'
+import { dayOf, formatMoment, formatPhone, formatShare, formatXof, usualZone } from '../format.ts'
 import { useLanguage, useWords } from '../language.ts'
-import { useIsLive, usePaymentChanges } from '../live.ts'
-import { type HomeQuery, homeQuery } from '../operations.ts'
+import { useLiveness, useMoneyChanges } from '../live.ts'
+import { type FiguresFragment, type HomeQuery, homeQuery } from '../operations.ts'
 import { mode } from '../page-facts.ts'
 import { MonthChart } from '../parts/month-chart.tsx'
 import { PaymentRow } from '../parts/payment-row.tsx'
-import { Failure, Loading } from '../parts/states.tsx'
+import { Failure, Loading, Stale } from '../parts/states.tsx'
+import { useSteadyQuery } from '../steady-query.ts'
 
 const dayMs = 86_400_000
 const chartDays = 30
@@ -15,22 +15,15 @@ const chartDays = 30
 /** The first screen: the money now and today, the last 30 days, what waits, and the last payments, live. */
 export function HomeScreen() {
   const words = useWords()
-  const variables = useMemo(() => {
-    const now = new Date()
-    return { today: dayOf(now), monthFrom: dayOf(new Date(now.getTime() - (chartDays - 1) * dayMs)) }
-  }, [])
-  const [{ data, error }, read] = useQuery({
-    query: homeQuery,
-    variables,
-    requestPolicy: 'cache-and-network',
-  })
-  const again = () => read({ requestPolicy: 'network-only' })
-  usePaymentChanges(data?.asOfSequence, again)
-  if (error && !data) return <Failure error={error} retry={again} />
-  if (!data) return <Loading />
+  // A page that stays open for days asks for other days with each read.
+  const from = dayOf(new Date(Date.now() - (chartDays - 1) * dayMs))
+  const { data, error, again } = useSteadyQuery(homeQuery, { from })
+  useMoneyChanges(data?.asOfSequence, again)
+  if (!data) return error ? <Failure error={error} retry={again} /> : <Loading />
   return (
     <div className="home">
       <h1 className="unseen">{words.home.title}</h1>
+      {error && <Stale retry={again} />}
       <div className="stack">
         <Money data={data} />
         <Waiting data={data} />
@@ -46,21 +39,42 @@ interface Part {
   data: HomeQuery
 }
 
-function Money({ data: { balance, month, out } }: Part) {
+/** A part of the screen; it says where the service could not read its data, which is not the same as none. */
+function Card(props: { title: string; isThere: boolean; isWide?: boolean; children: ComponentChildren }) {
+  const words = useWords()
+  return (
+    <section className={props.isWide ? 'card wide' : 'card'}>
+      <h2>{props.title}</h2>
+      {props.isThere ? props.children : <p className="problem">{words.home.unavailable}</p>}
+    </section>
+  )
+}
+
+/** The days of the figures with the money that came and stayed: what an operator took back does not count. */
+function daysOf({ buckets }: FiguresFragment) {
+  return buckets.slice(-chartDays).map(({ start, groups }) => {
+    const succeeded = groups.filter(({ status }) => status === 'SUCCESS')
+    const sum = (pick: (group: (typeof groups)[number]) => number) =>
+      succeeded.reduce((total, group) => total + pick(group), 0)
+    return { start, count: sum(({ count }) => count), amount: sum((group) => group.settledAmount) }
+  })
+}
+
+/** The money of the newest day, by the clock of the service. */
+const todayOf = (figures: FiguresFragment) => daysOf(figures).at(-1)?.amount ?? 0
+
+function Money({ data: { balance, in: received, out } }: Part) {
   const words = useWords()
   const language = useLanguage()
-  const today = month?.buckets.at(-1)
-  if (!balance) return null
   return (
-    <section className="card money">
-      <h2>{words.home.available}</h2>
-      <p className="sum">{formatXof(balance.available, language)}</p>
-      {balance.reserved > 0 && (
+    <Card title={words.home.available} isThere={balance !== null}>
+      <p className="sum">{formatXof(balance?.available ?? 0, language)}</p>
+      {balance !== null && balance.reserved > 0 && (
         <p className="soft">
-          {words.home.reserved} <strong>{formatXof(balance.reserved, language)}</strong>
+          {words.home.reserved} <strong className="number">{formatXof(balance.reserved, language)}</strong>
         </p>
       )}
-      {balance.receivable > 0 && (
+      {balance !== null && balance.receivable > 0 && (
         <p className="problem">
           {words.home.receivable} {formatXof(balance.receivable, language)}
         </p>
@@ -68,33 +82,35 @@ function Money({ data: { balance, month, out } }: Part) {
       <dl className="pair">
         <div>
           <dt>{words.home.todayIn}</dt>
-          <dd className="number">{formatXof(today?.settledAmount ?? 0, language)}</dd>
+          <dd className="number">{received ? formatXof(todayOf(received), language) : '–'}</dd>
         </div>
         <div>
           <dt>{words.home.todayOut}</dt>
-          <dd className="number">{formatXof(out?.total.settledAmount ?? 0, language)}</dd>
+          <dd className="number">{out ? formatXof(todayOf(out), language) : '–'}</dd>
         </div>
       </dl>
-    </section>
+    </Card>
   )
 }
 
 function Waiting({ data: { approvalsWaiting } }: Part) {
   const words = useWords()
   const language = useLanguage()
-  if (!approvalsWaiting || approvalsWaiting.totalCount === 0) return null
+  if (approvalsWaiting?.totalCount === 0) return null
   return (
-    <section className="card">
-      <h2>{words.home.waiting(approvalsWaiting.totalCount)}</h2>
+    <Card title={words.home.waiting(approvalsWaiting?.totalCount ?? 0)} isThere={approvalsWaiting !== null}>
       <ul className="rows">
-        {approvalsWaiting.nodes.map((one) => (
+        {approvalsWaiting?.nodes.map((one) => (
           <li key={one.id}>
             <div>{waitingName(one, words)}</div>
             <strong className="number">{waitingAmount(one, (amount) => formatXof(amount, language))}</strong>
           </li>
         ))}
       </ul>
-    </section>
+      {approvalsWaiting !== null && approvalsWaiting.totalCount > approvalsWaiting.nodes.length && (
+        <p className="soft">{words.home.more(approvalsWaiting.totalCount - approvalsWaiting.nodes.length)}</p>
+      )}
+    </Card>
   )
 }
 
@@ -126,32 +142,32 @@ function waitingAmount(one: WaitingOne, write: (amount: number) => string): stri
   }
 }
 
-function Month({ data: { month } }: Part) {
+function Month({ data: { in: received } }: Part) {
   const words = useWords()
   const language = useLanguage()
-  if (!month || month.total.count === 0) return null
-  const { successRate, settledAmount } = month.total
+  if (received?.total.count === 0) return null
+  const days = received ? daysOf(received) : []
+  const successRate = received?.total.successRate ?? null
+  const sum = days.reduce((total, { amount }) => total + amount, 0)
   return (
-    <section className="card">
-      <h2>{words.home.month}</h2>
-      <p className="sum small">{formatXof(settledAmount, language)}</p>
+    <Card title={words.home.month} isThere={received !== null}>
+      <p className="sum small">{formatXof(sum, language)}</p>
       {successRate !== null && (
         <p className="soft">{words.home.success(formatShare(successRate, language))}</p>
       )}
-      <MonthChart days={month.buckets} />
-    </section>
+      <MonthChart days={days} timeZone={received?.timeZone ?? usualZone} />
+    </Card>
   )
 }
 
-function Operators({ data: { operators } }: Part) {
+function Operators({ data: { operators, in: received } }: Part) {
   const words = useWords()
   const language = useLanguage()
   const troubled = (operators ?? []).filter(
     ({ collect, disburse }) => collect !== 'OPERATIONAL' || disburse !== 'OPERATIONAL',
   )
   return (
-    <section className="card">
-      <h2>{words.home.operators}</h2>
+    <Card title={words.home.operators} isThere={operators !== null}>
       {troubled.length === 0 ? (
         <p className="soft">{words.home.operatorsWork}</p>
       ) : (
@@ -160,39 +176,36 @@ function Operators({ data: { operators } }: Part) {
             <li key={paymentMethod}>
               <div>
                 <strong>{paymentMethod}</strong>
-                <p className="soft">{words.home.since(formatMoment(since, language))}</p>
+                <p className="soft">{words.home.since(formatMoment(since, language, received?.timeZone))}</p>
               </div>
               <p className="problem">{words.home.health(words.healths[collect], words.healths[disburse])}</p>
             </li>
           ))}
         </ul>
       )}
-    </section>
+    </Card>
   )
 }
 
-function LastPayments({ data: { transactions } }: Part) {
+function LastPayments({ data: { transactions, in: received } }: Part) {
   const words = useWords()
-  const isLive = useIsLive()
+  const liveness = useLiveness()
   const payments = transactions?.nodes ?? []
   return (
-    <section className="card wide">
-      <h2>
-        {words.home.last}
-        <span className={`live ${isLive ? 'on' : 'off'}`} role="status">
-          {isLive ? words.home.live : words.home.offline}
-        </span>
-      </h2>
+    <Card title={words.home.last} isThere={transactions !== null} isWide>
+      <p className={`liveness ${liveness}`} role="status">
+        {words.home[liveness]}
+      </p>
       {payments.length === 0 ? (
         <FirstSteps />
       ) : (
         <ul className="rows">
           {payments.map((payment) => (
-            <PaymentRow key={payment.id} payment={payment} />
+            <PaymentRow key={payment.id} payment={payment} timeZone={received?.timeZone ?? usualZone} />
           ))}
         </ul>
       )}
-    </section>
+    </Card>
   )
 }
 

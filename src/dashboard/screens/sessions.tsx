@@ -1,4 +1,4 @@
-import { useMutation, useQuery } from '@urql/preact'
+import { useMutation } from '@urql/preact'
 import { useState } from 'preact/hooks'
 import { formatMoment } from '../format.ts'
 import { useLanguage, useWords } from '../language.ts'
@@ -9,31 +9,30 @@ import {
   signOutEverywhereMutation,
 } from '../operations.ts'
 import { Failure, Loading } from '../parts/states.tsx'
-import { refusalOf, refusalText } from '../refusals.ts'
+import { problemText } from '../refusals.ts'
+import { useSteadyQuery } from '../steady-query.ts'
 
 /** Where the person is signed in; each of the sessions, or all, can be ended. */
 export function SessionsScreen() {
   const words = useWords()
-  const [{ data, error }, read] = useQuery({ query: sessionsQuery, requestPolicy: 'cache-and-network' })
+  const { data, error, again } = useSteadyQuery(sessionsQuery, {})
   const [problem, setProblem] = useState<string>()
   const [, revoke] = useMutation(revokeSessionMutation)
   const [, leaveEverywhere] = useMutation(signOutEverywhereMutation)
-  const again = () => read({ requestPolicy: 'network-only' })
 
   async function end(id: string) {
     const { data: done, error: failed } = await revoke({ id })
-    const refusal = refusalOf(done?.revokeSession)
-    setProblem(failed ? words.failure.network : refusal ? refusalText(refusal, words) : undefined)
+    setProblem(problemText(failed, done?.revokeSession, words))
     again()
   }
   async function endAll() {
-    const { error: failed } = await leaveEverywhere({})
-    if (failed) setProblem(words.failure.network)
-    else location.reload()
+    const { data: done, error: failed } = await leaveEverywhere({})
+    const text = problemText(failed, done?.signOutEverywhere, words)
+    if (text === undefined) location.reload()
+    setProblem(text)
   }
 
-  if (error && !data) return <Failure error={error} retry={again} />
-  if (!data) return <Loading />
+  if (!data) return error ? <Failure error={error} retry={again} /> : <Loading />
   return (
     <section className="card">
       <h1>{words.sessions.title}</h1>

@@ -1,11 +1,11 @@
 import { useMutation } from '@urql/preact'
-import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { Link } from 'wouter-preact'
 import { useWords } from '../language.ts'
 import { type SignInMutation, signInMutation } from '../operations.ts'
 import { Field, PasswordField } from '../parts/field.tsx'
-import { type ShownRefusal, refusalOf, refusalText } from '../refusals.ts'
+import { problemText, refusalOf } from '../refusals.ts'
+import type { Words } from '../words/fr.ts'
 
 /** The facts that the sign-in knows before the person types. */
 export interface SignInStart {
@@ -16,75 +16,63 @@ export interface SignInStart {
   merchantId?: number
 }
 
+/** The texts that a person types. */
+interface Typed {
+  email: string
+  password: string
+  account: string
+  code: string
+}
+
+/** The problems of the last try, at their fields. */
+interface Problems {
+  account?: string | undefined
+  /** The problem beside the last field of the step: the password, or the code. */
+  last?: string | undefined
+}
+
+interface StepProps {
+  typed: Typed
+  onType: (typed: Partial<Typed>) => void
+  problems: Problems
+}
+
 /**
  * Signs a person in: e-mail address and password, then the code of the second factor where there is one. The
  * page then loads anew, with the cookie of the session.
  */
 export function SignInScreen({ start }: { start: SignInStart }) {
   const words = useWords()
-  const [email, setEmail] = useState(start.email ?? '')
-  const [password, setPassword] = useState('')
-  const [account, setAccount] = useState(start.merchantId === undefined ? '' : String(start.merchantId))
-  const [code, setCode] = useState('')
+  const account = start.merchantId === undefined ? '' : String(start.merchantId)
+  const [typed, setTyped] = useState<Typed>({ email: start.email ?? '', password: '', account, code: '' })
   const [asksCode, askCode] = useState(false)
-  const [refusal, setRefusal] = useState<ShownRefusal | null>(null)
+  const [problems, setProblems] = useState<Problems>({})
   const [{ fetching }, signIn] = useMutation(signInMutation)
+  const onType = (more: Partial<Typed>) => setTyped((before) => ({ ...before, ...more }))
 
-  async function send(event: JSX.TargetedSubmitEvent<HTMLFormElement>) {
-    event.preventDefault()
+  async function send() {
     if (fetching) return
-    setRefusal(null)
-    const merchantId = account.trim() === '' ? null : Number(account)
-    const input = { email: email.trim(), password, merchantId, code: asksCode ? code : null, cookie: true }
-    const { data, error } = await signIn({ input })
-    const refused = refusalOf(data?.signIn)
-    if (error) setRefusal({ code: 'NETWORK', message: words.failure.network, retryAfter: null })
-    else if (refused?.code === 'SECOND_FACTOR_REQUIRED') askCode(true)
-    else if (isElsewhere(data))
-      setRefusal({ code: 'ELSEWHERE', message: words.signIn.elsewhere, retryAfter: null })
-    else if (refused) setRefusal(refused)
-    else location.reload()
+    setProblems({})
+    const { data, error } = await signIn({ input: inputOf(typed, asksCode) })
+    if (refusalOf(data?.signIn)?.code === 'SECOND_FACTOR_REQUIRED') return askCode(true)
+    const text = problemText(error, data?.signIn, words)
+    if (text === undefined) location.reload()
+    else setProblems(problemsOf(data?.signIn ?? null, text, asksCode, words))
   }
 
+  const Step = asksCode ? CodeStep : CredentialsStep
   return (
     <section className="narrow card">
       <h1>{words.signIn.title}</h1>
       {start.notice && <p role="status">{start.notice}</p>}
-      <form onSubmit={(event) => void send(event)} noValidate>
-        {asksCode ? (
-          <CodeStep code={code} onCode={setCode} problem={problemOf(refusal, words, true)} />
-        ) : (
-          <>
-            <Field
-              label={words.signIn.email}
-              type="email"
-              inputMode="email"
-              autoComplete="username"
-              value={email}
-              onValue={setEmail}
-              isFocused={email === ''}
-            />
-            <PasswordField
-              label={words.signIn.password}
-              autoComplete="current-password"
-              value={password}
-              onValue={setPassword}
-              problem={problemOf(refusal, words, false)}
-            />
-            <details open={account !== ''}>
-              <summary>{words.signIn.severalAccounts}</summary>
-              <Field
-                label={words.signIn.account}
-                hint={words.signIn.accountHint}
-                inputMode="numeric"
-                autoComplete="off"
-                value={account}
-                onValue={(value) => setAccount(value.replaceAll(/\D/g, ''))}
-                maxLength={9}
-              />
-            </details>
-          </>
-        )}
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          void send()
+        }}
+        noValidate
+      >
+        <Step typed={typed} onType={onType} problems={problems} />
         <button aria-disabled={fetching}>{asksCode ? words.signIn.confirm : words.signIn.send}</button>
       </form>
       <p>
@@ -94,36 +82,78 @@ export function SignInScreen({ start }: { start: SignInStart }) {
   )
 }
 
-function CodeStep(props: { code: string; onCode: (code: string) => void; problem: string | undefined }) {
+function CredentialsStep({ typed, onType, problems }: StepProps) {
+  const words = useWords()
+  return (
+    <>
+      <Field
+        label={words.signIn.email}
+        type="email"
+        inputMode="email"
+        autoComplete="username"
+        value={typed.email}
+        onValue={(email) => onType({ email })}
+        isFocused={typed.email === ''}
+      />
+      <PasswordField
+        label={words.signIn.password}
+        autoComplete="current-password"
+        value={typed.password}
+        onValue={(password) => onType({ password })}
+        problem={problems.last}
+        isFocused={typed.email !== ''}
+      />
+      <details open={typed.account !== '' || problems.last !== undefined}>
+        <summary>{words.signIn.severalAccounts}</summary>
+        <Field
+          label={words.signIn.account}
+          hint={words.signIn.accountHint}
+          inputMode="numeric"
+          autoComplete="off"
+          value={typed.account}
+          onValue={(value) => onType({ account: value.replaceAll(/\D/g, '') })}
+          problem={problems.account}
+          maxLength={9}
+        />
+      </details>
+    </>
+  )
+}
+
+function CodeStep({ typed, onType, problems }: StepProps) {
   const words = useWords()
   return (
     <Field
       label={words.signIn.code}
       hint={words.signIn.codeHint}
       autoComplete="one-time-code"
-      value={props.code}
-      onValue={props.onCode}
-      problem={props.problem}
+      value={typed.code}
+      onValue={(code) => onType({ code })}
+      problem={problems.last}
       maxLength={32}
       isFocused
     />
   )
 }
 
-/** Whether the page has another address than the service, which keeps no session there. */
-function isElsewhere(data: SignInMutation | undefined): boolean {
-  const result = data?.signIn
-  return result?.__typename === 'InvalidInputError' && result.problems.some(({ field }) => field === 'cookie')
+function inputOf({ email, password, account, code }: Typed, asksCode: boolean) {
+  const merchantId = account === '' ? null : Number(account)
+  return { email: email.trim(), password, merchantId, code: asksCode ? code : null, cookie: true }
 }
 
-/** The problem beside the last field of the step. */
-function problemOf(
-  refusal: ShownRefusal | null,
-  words: ReturnType<typeof useWords>,
+/** Sorts the refusal of a sign-in to the fields. @param text the refusal in its usual words */
+function problemsOf(
+  result: SignInMutation['signIn'],
+  text: string,
   asksCode: boolean,
-): string | undefined {
-  if (!refusal) return undefined
-  if (refusal.code === 'CREDENTIALS_REJECTED') return asksCode ? words.signIn.wrongCode : words.signIn.wrong
-  if (refusal.code === 'INVALID_INPUT') return words.signIn.incomplete
-  return refusalText(refusal, words)
+  words: Words,
+): Problems {
+  const code = refusalOf(result)?.code
+  if (code === 'CREDENTIALS_REJECTED') return { last: asksCode ? words.signIn.wrongCode : words.signIn.wrong }
+  if (result?.__typename !== 'InvalidInputError') return { last: text }
+  const fields = result.problems.map(({ field }) => field)
+  // The page was opened at another address than that of the service, which keeps no session there.
+  if (fields.includes('cookie')) return { last: words.signIn.elsewhere }
+  if (fields.includes('merchantId')) return { account: words.signIn.wrongAccount }
+  return { last: words.signIn.incomplete }
 }

@@ -10,7 +10,7 @@ const builtFolder = join(import.meta.dirname, '../../dashboard/built')
 
 /** The page may load the files of the dashboard, and call GraphQL of its own origin; nothing else. */
 const policy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
   "font-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 const types: Readonly<Record<string, string>> = {

@@ -14,8 +14,9 @@ export interface TeamAccount {
 }
 
 /**
- * Lists the active accounts in whose teams the caller is: the members with the caller's e-mail address, which
- * each of them proved by a letter. The account of this session comes first. Empty where an API key calls.
+ * Lists the active accounts in whose teams the caller is: those of the members with the caller's e-mail
+ * address. Choice: the list shows their names, also where one allows no sign-in from this IP address. The
+ * account of this session comes first. Empty where an API key calls.
  */
 export async function listAccounts(ctx: Context): Promise<TeamAccount[]> {
   const { memberId } = actorOf(ctx)

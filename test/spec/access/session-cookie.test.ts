@@ -5,6 +5,7 @@ import { WebSocket } from 'ws'
 import { anonymousContext } from '../../../src/http/request.ts'
 import { passwordBounds } from '../../../src/identity/members/passwords.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../../kit/app.ts'
+import { eventually } from '../../kit/eventually.ts'
 import { makePerson } from '../../kit/people.ts'
 import { useBounds } from '../../kit/use-bounds.ts'
 
@@ -33,6 +34,8 @@ interface Sent {
   origin?: string
   cookie?: string
   authorization?: string
+  'idempotency-key'?: string
+  'x-session-member'?: string
 }
 
 async function ask(query: string, variables: object, { ...headers }: Sent = {}) {
@@ -158,6 +161,58 @@ test('an Authorization header decides alone, a right one and a wrong one', async
   expect(wrong.status).toBe(401)
   const out = await ask('mutation { signOut { __typename } }', {}, withKey)
   expect(out.setCookie).toEqual([])
+})
+
+test('a page that shows another member than the cookie names is a stranger', async () => {
+  const email = await person()
+  const { cookie } = await signIn(email)
+  const { rows } = await service.database.owner.query('SELECT id FROM team_member WHERE email = $1', [email])
+  const page = { origin: service.url, cookie }
+  const memberId = String(rows[0]?.id)
+  expect(await seenAs({ ...page, 'x-session-member': memberId })).toBe(email)
+  for (const other of [`${memberId}1`, '1', '', 'null'])
+    expect([other, await seenAs({ ...page, 'x-session-member': other })]).toEqual([other, null])
+})
+
+test('a closed account and a wrong address leave the page a stranger, who can sign in again', async () => {
+  const closed = await service.merchant('Fermé')
+  const { email } = await makePerson(service, closed.merchantId)
+  const other = await person()
+  for (const change of [`status = 'inactive'`, `status = 'active', ip_whitelist = '{192.0.2.7}'`]) {
+    const reset = `status = 'active', ip_whitelist = '{}'`
+    const set = (values: string) =>
+      service.database.owner.query(`UPDATE merchant SET ${values} WHERE id = $1`, [closed.merchantId])
+    await set(reset)
+    const { cookie } = await signIn(email)
+    await set(change)
+    const page = { origin: service.url, cookie }
+    await eventually(async () => (await seenAs(page)) === null)
+    const { result } = await signIn(other, page)
+    expect([change, result.__typename]).toEqual([change, 'SignedIn'])
+  }
+})
+
+test('a cookie is never sent a second time under an Idempotency-Key', async () => {
+  const email = await person()
+  const program = { origin: service.url, authorization: `Bearer ${shop.token}`, 'idempotency-key': 'day-1' }
+  const [first, second] = [await signIn(email, program), await signIn(email, program)]
+  expect([first.result.__typename, second.result.__typename]).toEqual(['SignedIn', 'SignedIn'])
+  expect(second.cookie).not.toBe(first.cookie)
+  const { origin: _origin, ...elsewhere } = program
+  expect((await signIn(email, elsewhere)).cookie).toBe('')
+})
+
+test('a plain link from another site of the same domain has no session', async () => {
+  const { cookie } = await signIn(await person())
+  for (const [site, status] of [
+    ['same-origin', 200],
+    ['none', 200],
+    ['same-site', 401],
+    ['cross-site', 401],
+  ] as const) {
+    const headers = { cookie, 'sec-fetch-site': site }
+    expect([site, (await service.rest('GET', '/balance', { headers })).status]).toEqual([site, status])
+  }
 })
 
 /** Runs one operation over a WebSocket that sends the cookie. @returns the answer's message */

@@ -46,7 +46,10 @@ const introduce = async () => {
   if (!data) return
   const { invitation } = data
   form.hidden = invitation === null
-  if (invitation === null) return show({ all: given.say.token })
+  if (invitation === null) {
+    at('#next').hidden = false
+    return show({ all: given.say.token })
+  }
   const { say } = given
   const parts = { ...invitation, role: say.roles[invitation.role] }
   const sentence = invitation.invitedBy === null ? say.leadByNobody : say.lead
