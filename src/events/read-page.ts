@@ -6,7 +6,7 @@ import { type EventFilter, originOf } from './filter.ts'
 /** The most positions of the log that one statement passes over for a reader who wants few events. */
 export const eventSpanMax = 10_000
 
-/** The most events about one object in a page: each page reads the positions of all these events. */
+/** The most events about one object in a page: each page reads all events about the object. */
 const aboutPageMax = 1_000
 
 const columns = 'id, position, type, data, created_at AS "occurredAt"'
@@ -51,19 +51,13 @@ const isWantedText = `(type = ANY ($3::text[]) AND NOT EXISTS (
   SELECT FROM jsonb_each($4::jsonb) AS field WHERE (field.value ? (data->>field.key)) IS NOT TRUE))`
 
 /**
- * Finds the events about one object; after all of them, the newest event of the log. Each `OFFSET 0` keeps a
- * step as it is written. The first step finds the events by the index of origins: PostgreSQL might else walk
- * through the whole log in the order of positions. The second step sorts their ids alone, and the third reads
- * one event after the other until the page is full.
+ * Finds the events about one object; after all of them, the newest event of the log. `OFFSET 0` has them
+ * found by the index of origins: PostgreSQL might else walk through the whole log in the order of positions.
  */
 const aboutText = `
   WITH own AS MATERIALIZED (
-    SELECT ${columns} FROM (
-      SELECT found.id AS next_id, found.position AS next_position
-      FROM (SELECT * FROM event WHERE event_origin(data) = $6 OFFSET 0) AS found
-      WHERE merchant_id = $1 AND position > $2 ORDER BY position OFFSET 0
-    ) AS next CROSS JOIN LATERAL (SELECT * FROM event WHERE id = next_id OFFSET 0) AS event
-    WHERE ${isWantedText} ORDER BY next_position LIMIT $5
+    SELECT ${columns} FROM (SELECT * FROM event WHERE event_origin(data) = $6 OFFSET 0) AS found
+    WHERE merchant_id = $1 AND position > $2 AND ${isWantedText} ORDER BY position LIMIT $5
   ), newest AS (
     SELECT ${columns} FROM event WHERE merchant_id = $1 AND position > $2 ORDER BY position DESC LIMIT 1
   )

@@ -1,5 +1,6 @@
--- Replaces the invitation of a member who has not joined by one of the platform; the earlier one stops working. Corrects the name,
--- and the role unless `given_role` is null. @returns the role; null where the member joined meanwhile
+-- Replaces the invitation of a member who has not joined by one of the platform: the earlier one stops
+-- working. Corrects the name, and the role unless `given_role` is null. @returns the role; null where the
+-- member joined meanwhile
 -- Granted to payments_service.
 CREATE OR REPLACE FUNCTION renew_invitation(
   member int,
