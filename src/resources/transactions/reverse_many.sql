@@ -60,7 +60,7 @@ BEGIN
       ('shortfall'::ledger_step, 'suspense'::ledger_account, c.remaining),
       ('excess_return'::ledger_step, 'unallocated'::ledger_account, c.unallocated)
     ) AS side (step, account, amount)
-    WHERE side.amount > 0 ORDER BY c.merchant_id, c.id
+    WHERE side.amount > 0 ORDER BY c.merchant_id, c.id, side.step
   ), closed AS (
     UPDATE settlement_exception x
     SET state = 'returned', decided_by = 'operator', reason = 'The operator took the payment back.',

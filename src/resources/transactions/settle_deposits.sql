@@ -85,7 +85,7 @@ BEGIN
     INSERT INTO ledger_entry (merchant_id, origin, step, debit, credit, amount, created_at)
     SELECT c.merchant_id, 'transaction:' || c.id, side.step, 'reserved', side.account, side.amount, at
     FROM changed c CROSS JOIN LATERAL reservation_end(c.payment_method, c.reserved, c.settled_amount) AS side
-    ORDER BY c.merchant_id, c.id
+    ORDER BY c.merchant_id, c.id, side.step
   ), withheld AS (
     INSERT INTO settlement_exception (merchant_id, transaction_id, requested_amount, confirmed_amount,
       created_at)

@@ -80,7 +80,7 @@ BEGIN
       ('credit'::ledger_step, 'available'::ledger_account, c.settled_amount),
       ('excess'::ledger_step, 'unallocated'::ledger_account, c.excess)
     ) AS side (step, account, amount)
-    WHERE c.status = 'success' AND side.amount > 0 ORDER BY c.merchant_id, c.id
+    WHERE c.status = 'success' AND side.amount > 0 ORDER BY c.merchant_id, c.id, side.step
   ), excepted AS (
     INSERT INTO settlement_exception (merchant_id, transaction_id, requested_amount, confirmed_amount,
       created_at)
