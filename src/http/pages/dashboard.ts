@@ -37,9 +37,9 @@ interface Built {
 }
 
 /**
- * Makes the routes of the dashboard: `/app` and each path below it is the same page, which shows the screen
- * of the path, and `/app/assets` has its files. Their names change with their content, so browsers keep them
- * for a year. Without a build, each path explains how to make one.
+ * Makes the routes of the dashboard. `/app` and each path below it answer with the same page, which shows the
+ * screen of the path. `/app/assets` holds the files of the page: a browser keeps a file for a year, because
+ * its name changes with its content. Without a build, each path explains how to make one.
  */
 export function dashboardRoutes(
   mode: 'sandbox' | 'production',

@@ -27,8 +27,8 @@ const safety = {
 }
 
 /**
- * Makes the first page, the schema as text, the dashboard, the pages to which e-mails link, and the e-mails
- * of a sandbox.
+ * Makes the routes of the first page, the schema as text, the dashboard, the pages to which e-mails link, and
+ * a sandbox's e-mails.
  */
 export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()

@@ -77,8 +77,8 @@ SET plan_cache_mode = force_custom_plan AS $$
       array_agg(s.upto ORDER BY s.settle_class) AS upto
     FROM summed s GROUP BY 1, 2, 3
   )
-  -- The classes that are too short, which are those with `upto < total / 2`, come before the median. Numbers
-  -- of payments are whole, so these are those with `upto <= (total - 1) / 2`, as `width_bucket` counts them.
+  -- `width_bucket` counts the classes below the median: those with `upto < total / 2`. Numbers of payments
+  -- are whole, so `upto <= (total - 1) / 2` selects the same classes.
   SELECT r.period, r.kind, r.payment_method,
     r.classes[1 + width_bucket((r.total - 1) / 2, r.upto)],
     r.classes[1 + width_bucket((r.total * 19 - 1) / 20, r.upto)]

@@ -57,7 +57,7 @@ async function signIn(email: string, sent: Sent = { origin: service.url }) {
   return { result: body.data.signIn, cookie: setCookie[0]?.split(';', 1)[0] ?? '', setCookie }
 }
 
-/** The e-mail address of the person for whom the service takes the caller, or null. */
+/** Returns the e-mail address of the person that the service sees in the caller; null where it sees none. */
 async function seenAs(sent: Sent): Promise<string | null> {
   const { body } = await ask('{ me { member { email } } }', {}, sent)
   return body.data?.me?.member?.email ?? null
