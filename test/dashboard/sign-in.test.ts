@@ -234,10 +234,11 @@ describe.skipIf(cannotLook)('signing in', () => {
     const body = { amount: 500, customer_phone: customer('00'), payment_method: 'OperatorA' }
     await service.rest('POST', '/pay', { token: alpha.token, body })
     await eventually(async () => {
-      const [header, main] = [
-        await first.locator('header').innerText(),
-        await first.locator('main').innerText(),
-      ]
+      // Both texts at one moment: the page may load anew between two questions to it.
+      const shownNow = await first.evaluate<string[]>(
+        `['header', 'main'].map((name) => document.querySelector(name)?.innerText ?? '')`,
+      )
+      const [header = '', main = ''] = shownNow
       if (header.includes('Alpha') && /22.222/.test(main)) mixed.push(main)
       return header.includes('Bêta') && /22.222/.test(main)
     })
