@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { readSources, root, type Source, specifiersOf } from '../kit/sources.ts'
+import { readSources, type Source, specifiersOf } from '../kit/sources.ts'
 
 // The dashboard imports its own files and the packages below. `style.check.ts` holds that it shares no code
 // with the server.
@@ -39,14 +37,4 @@ test('the dashboard imports its own packages only', () => {
     'src/dashboard/app.tsx: graphql',
     'src/dashboard/app.tsx: @pothos/core/types',
   ])
-})
-
-/** The custom properties of a style sheet, in their order. */
-const tokensOf = (path: string) => readFileSync(join(root, path), 'utf8').match(/--[\w-]+: [^;]+;/g)
-
-test('the dashboard has the colours of the pages, light and dark', () => {
-  const pages = tokensOf('src/http/pages/assets/pages.css') ?? []
-  const own = tokensOf('src/dashboard/style.css') ?? []
-  expect(own.length).toBeGreaterThan(20)
-  expect(pages.slice(0, own.length)).toEqual(own)
 })

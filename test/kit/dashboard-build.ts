@@ -10,10 +10,13 @@ export const builtFolder = join(root, 'src/dashboard/built')
 /** Builds the dashboard if it was never built, or its sources are newer than its build. */
 export function ensureBuilt(): void {
   const page = join(builtFolder, 'index.html')
-  const sources = globSync(['src/dashboard/**', '.config/vite.ts', 'package-lock.json'], {
-    cwd: root,
-    exclude: ['src/dashboard/built'],
-  })
+  const files = [
+    'src/dashboard/**',
+    'src/http/pages/assets/house.css',
+    '.config/vite.ts',
+    'package-lock.json',
+  ]
+  const sources = globSync(files, { cwd: root, exclude: ['src/dashboard/built'] })
   const newest = Math.max(...sources.map((path) => statSync(join(root, path)).mtimeMs))
   if (existsSync(page) && statSync(page).mtimeMs > newest) return
   const vite = join(root, 'node_modules/vite/bin/vite.js')
