@@ -1,6 +1,3 @@
-import { mkdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { passwordBounds } from '../../src/identity/members/passwords.ts'
@@ -9,8 +6,8 @@ import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 import { cannotLook, type TestBrowser } from '../kit/browser.ts'
 import { openDashboard, typeCredentials, visit } from '../kit/dashboard.ts'
 import { eventually } from '../kit/eventually.ts'
+import { expectAccessible, expectGoodLook, photograph } from '../kit/look.ts'
 import { makePerson, type PasswordMember } from '../kit/people.ts'
-import { root } from '../kit/sources.ts'
 import { useBounds } from '../kit/use-bounds.ts'
 
 // Every screen of the dashboard: axe-core finds nothing, nothing overflows, in both languages, light and
@@ -19,13 +16,9 @@ import { useBounds } from '../kit/use-bounds.ts'
 // `passwords.test.ts` tests the cost of a password hash.
 useBounds(passwordBounds, { memoryKib: 64, passes: 1 })
 
-/** Screenshots of every screen, for a look by hand; git ignores the folder. */
-const screenshots = join(root, 'node_modules/.cache/merchant-payments/screenshots/app')
-
 let service: TestApp
 let browser: TestBrowser
 let page: Page
-let axe: string
 let shop: TestMerchant
 let person: PasswordMember
 
@@ -69,11 +62,7 @@ const screens: readonly [name: string, shows: string, open: () => Promise<unknow
 
 describe.skipIf(cannotLook)('every screen of the dashboard', () => {
   beforeAll(async () => {
-    ;[{ service, browser }, axe] = await Promise.all([
-      openDashboard(() => startTestApp()),
-      readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8'),
-      mkdir(screenshots, { recursive: true }),
-    ])
+    ;({ service, browser } = await openDashboard(() => startTestApp()))
     shop = await service.merchant('Coopérative des maraîchers et transformatrices du cercle de Koulikoro')
     person = await makePerson(service, shop.merchantId, { name: 'Fatoumata Diakité-Coulibaly' })
     const other = await service.merchant('Pharmacie du Fleuve')
@@ -111,43 +100,19 @@ describe.skipIf(cannotLook)('every screen of the dashboard', () => {
     await page.emulateMedia({ colorScheme: 'light' })
     await open()
     await page.locator(shows).first().waitFor()
-    await page.evaluate(axe)
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
-      expect(await page.evaluate(colorScheme === 'light' ? violations : colours)).toEqual([])
-      for (const width of [360, 1280]) {
-        await page.setViewportSize({ width, height: 640 })
-        await page.screenshot({
-          path: join(screenshots, `${name}-${colorScheme}-${width}.png`),
-          fullPage: true,
-        })
-      }
-    }
-    await page.setViewportSize({ width: 320, height: 640 })
-    // An amount is on one line, however large.
-    const sums = await page.evaluate(`[...document.querySelectorAll('.sum')]
-      .map(({ offsetHeight, scrollWidth, clientWidth }) => [offsetHeight < 50, scrollWidth <= clientWidth])`)
-    for (const fits of sums as boolean[][]) expect(fits).toEqual([true, true])
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(320)
-    await page.setViewportSize({ width: 360, height: 640 })
+    await expectGoodLook(page, `app/${name}`)
+    // The screen was there all the while.
+    expect(await page.locator(shows).first().isVisible()).toBe(true)
   })
 
   test.each(['', '/sessions'])('the screen "%s" is in English from end to end', async (path) => {
     await page.evaluate(`localStorage.setItem('language', 'en')`)
     await goTo(path)
     await page.locator('.rows').first().waitFor()
-    await page.evaluate(axe)
-    expect(await page.evaluate(violations)).toEqual([])
+    await expectAccessible(page)
     const shown = await page.locator('main').innerText()
     expect(shown).not.toMatch(/[éèàç’]|\bles?\b|\bdes?\b|paiement/)
-    await page.screenshot({ path: join(screenshots, `en${path.replace('/', '-')}.png`), fullPage: true })
+    await photograph(page, `app/en${path.replace('/', '-')}`)
     await page.evaluate(`localStorage.clear()`)
   })
 })
-
-const found = `({ violations }) =>
-  violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' '))`
-/** WCAG 2.0 to 2.2, the rule on target size, which is off by default, and axe-core's best practices. */
-const violations = `axe.run({ rules: { 'target-size': { enabled: true } } }).then(${found})`
-/** The rules that depend on the dark colours. */
-const colours = `axe.run({ runOnly: ['color-contrast'] }).then(${found})`

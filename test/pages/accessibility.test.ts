@@ -1,11 +1,9 @@
-import { mkdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { inviteAsPlatform } from '../../src/resources/team/invite.ts'
 import { eventually } from '../kit/eventually.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
+import { expectGoodLook } from '../kit/look.ts'
 import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
 
 /**
@@ -15,13 +13,9 @@ import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
 let service: TestApp
 let browser: TestBrowser
 let page: Page
-let axe: string
 let shopId: number
 /** Addresses of links, by kind. */
 let links: Record<'fixed' | 'typed' | 'closed' | 'long', string>
-
-/** Screenshots of every page, for a look by hand; git ignores the folder. */
-const screenshots = join(import.meta.dirname, '../../node_modules/.cache/merchant-payments/screenshots')
 
 async function attempt(phone: string, operator = '', link = links.fixed, amount = '5000'): Promise<string> {
   const body = new URLSearchParams({ amount, phone, operator })
@@ -85,12 +79,7 @@ const pages: readonly [name: string, title: RegExp, open: () => Promise<unknown>
 
 describe.skipIf(cannotLook)('every page', () => {
   beforeAll(async () => {
-    ;[service, browser, axe] = await Promise.all([
-      startTestApp(),
-      openBrowser({ width: 360, javaScript: true }),
-      readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8'),
-      mkdir(screenshots, { recursive: true }),
-    ])
+    ;[service, browser] = await Promise.all([startTestApp(), openBrowser({ width: 360, javaScript: true })])
     const [{ token, merchantId }, { token: other }] = await Promise.all([
       service.merchant('Atelier Sogoniko'),
       service.merchant('Coopérative des maraîchers et transformatrices de produits du cercle de Koulikoro'),
@@ -130,33 +119,9 @@ describe.skipIf(cannotLook)('every page', () => {
     expect(bytes).toBeGreaterThan(1_000)
     expect(bytes).toBeLessThan(30_000)
     expect(inline).toEqual([])
-    await page.evaluate(axe)
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
-      expect(await page.evaluate(colorScheme === 'light' ? violations : colours)).toEqual([])
-      for (const width of [360, 1280]) {
-        await page.setViewportSize({ width, height: 640 })
-        await page.screenshot({
-          path: join(screenshots, `${name}-${colorScheme}-${width}.png`),
-          fullPage: true,
-        })
-      }
-    }
-    await page.setViewportSize({ width: 320, height: 640 })
-    // An amount is on one line, however large.
-    const sums = await page.evaluate(`[...document.querySelectorAll('.sum')]
-      .map(({ offsetHeight, scrollWidth, clientWidth }) => [offsetHeight < 50, scrollWidth <= clientWidth])`)
-    for (const fits of sums as boolean[][]) expect(fits).toEqual([true, true])
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(320)
+    await expectGoodLook(page, name)
   })
 })
-
-const found = `({ violations }) =>
-  violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' '))`
-/** WCAG 2.0 to 2.2, the rule on target size, which is off by default, and axe-core's best practices. */
-const violations = `axe.run({ rules: { 'target-size': { enabled: true } } }).then(${found})`
-/** The rules that depend on the dark colours. */
-const colours = `axe.run({ runOnly: ['color-contrast'] }).then(${found})`
 
 /** The page and all files that it loads, cached or not, uncompressed; and its inline scripts. */
 const weight = `({
