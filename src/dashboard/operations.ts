@@ -72,6 +72,14 @@ export type PaymentRowFragment = {
 
 const paymentRowFragment = "fragment PaymentRow on Transaction{id reference transactionType amount settledAmount status paymentMethod customerPhone createdAt failure{messageFr messageEn}}"
 
+export type RefusedFragment = {
+  code: RefusalCode
+  message: string
+  retryAfter: number | null
+}
+
+const refusedFragment = "fragment Refused on Refusal{code message retryAfter}"
+
 export type HomeQuery = {
   asOfSequence: number | null
   balance: {
@@ -281,7 +289,7 @@ export type SignInMutationVariables = {
   input: SignInInput
 }
 
-export const signInMutation = "mutation SignInMutation($input:SignInInput!){signIn(input:$input){__typename ...on Refusal{code message retryAfter}...on InvalidInputError{problems{field}}}}" as unknown as TypedDocumentNode<SignInMutation, SignInMutationVariables>
+export const signInMutation = ("mutation SignInMutation($input:SignInInput!){signIn(input:$input){__typename ...Refused ...on InvalidInputError{problems{field}}}}" + refusedFragment) as unknown as TypedDocumentNode<SignInMutation, SignInMutationVariables>
 
 export type SandboxSignInMutation = {
   sandboxSignIn: {
@@ -298,7 +306,7 @@ export type SandboxSignInMutationVariables = {
   input: SandboxSignInInput
 }
 
-export const sandboxSignInMutation = "mutation SandboxSignInMutation($input:SandboxSignInInput!){sandboxSignIn(input:$input){__typename ...on Refusal{code message retryAfter}}}" as unknown as TypedDocumentNode<SandboxSignInMutation, SandboxSignInMutationVariables>
+export const sandboxSignInMutation = ("mutation SandboxSignInMutation($input:SandboxSignInInput!){sandboxSignIn(input:$input){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<SandboxSignInMutation, SandboxSignInMutationVariables>
 
 export type RequestPasswordResetMutation = {
   requestPasswordReset: {
@@ -315,7 +323,7 @@ export type RequestPasswordResetMutationVariables = {
   input: RequestPasswordResetInput
 }
 
-export const requestPasswordResetMutation = "mutation RequestPasswordResetMutation($input:RequestPasswordResetInput!){requestPasswordReset(input:$input){__typename ...on Refusal{code message retryAfter}}}" as unknown as TypedDocumentNode<RequestPasswordResetMutation, RequestPasswordResetMutationVariables>
+export const requestPasswordResetMutation = ("mutation RequestPasswordResetMutation($input:RequestPasswordResetInput!){requestPasswordReset(input:$input){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<RequestPasswordResetMutation, RequestPasswordResetMutationVariables>
 
 export type SignOutMutation = {
   signOut: {
@@ -330,7 +338,7 @@ export type SignOutMutation = {
 
 export type SignOutMutationVariables = Record<string, never>
 
-export const signOutMutation = "mutation SignOutMutation{signOut{__typename ...on Refusal{code message retryAfter}}}" as unknown as TypedDocumentNode<SignOutMutation, SignOutMutationVariables>
+export const signOutMutation = ("mutation SignOutMutation{signOut{__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<SignOutMutation, SignOutMutationVariables>
 
 export type SignOutEverywhereMutation = {
   signOutEverywhere: {
@@ -345,7 +353,7 @@ export type SignOutEverywhereMutation = {
 
 export type SignOutEverywhereMutationVariables = Record<string, never>
 
-export const signOutEverywhereMutation = "mutation SignOutEverywhereMutation{signOutEverywhere{__typename ...on Refusal{code message retryAfter}}}" as unknown as TypedDocumentNode<SignOutEverywhereMutation, SignOutEverywhereMutationVariables>
+export const signOutEverywhereMutation = ("mutation SignOutEverywhereMutation{signOutEverywhere{__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<SignOutEverywhereMutation, SignOutEverywhereMutationVariables>
 
 export type SessionsQuery = {
   sessions: Array<{
@@ -376,4 +384,4 @@ export type RevokeSessionMutationVariables = {
   id: string
 }
 
-export const revokeSessionMutation = "mutation RevokeSessionMutation($id:ID!){revokeSession(id:$id){__typename ...on Refusal{code message retryAfter}}}" as unknown as TypedDocumentNode<RevokeSessionMutation, RevokeSessionMutationVariables>
+export const revokeSessionMutation = ("mutation RevokeSessionMutation($id:ID!){revokeSession(id:$id){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<RevokeSessionMutation, RevokeSessionMutationVariables>

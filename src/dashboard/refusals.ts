@@ -1,20 +1,14 @@
 import type { CombinedError } from '@urql/preact'
+import type { RefusedFragment } from './operations.ts'
 import type { Words } from './words/fr.ts'
 
-/** A refusal as every mutation of the dashboard reads it. */
-export interface ShownRefusal {
-  code: string
-  message: string
-  retryAfter: number | null
-}
-
 /** Returns the refusal in the result of a mutation; null where it succeeded. */
-export function refusalOf(result: object | null | undefined): ShownRefusal | null {
-  return result && 'code' in result ? (result as ShownRefusal) : null
+export function refusalOf(result: object | null | undefined): RefusedFragment | null {
+  return result && 'code' in result ? (result as RefusedFragment) : null
 }
 
 /** Writes a refusal for a person: in words of the dashboard, else with the service's own message. */
-export function refusalText({ code, message, retryAfter }: ShownRefusal, words: Words): string {
+export function refusalText({ code, message, retryAfter }: RefusedFragment, words: Words): string {
   if (code === 'RATE_LIMITED' && retryAfter !== null) return words.waitSeconds(retryAfter)
   return words.refusals[code as keyof typeof words.refusals] ?? message
 }
