@@ -5,7 +5,7 @@ import { anyMember } from './client.ts'
 import { Frame, NotFound, Outside } from './frame.tsx'
 import { useWords } from './language.ts'
 import { sandboxSignInMutation, type SessionQuery, sessionQuery } from './operations.ts'
-import { basePath } from './page-facts.ts'
+import { basePath, mode } from './page-facts.ts'
 import { Failure, Loading } from './parts/states.tsx'
 import { codeOf, problemText, refusalOf } from './refusals.ts'
 import { ForgottenScreen } from './screens/forgotten.tsx'
@@ -107,6 +107,7 @@ function Strangers({ start, hadSession }: { start: SignInStart; hadSession: bool
 const linkToken = takeLinkToken()
 
 function takeLinkToken(): string {
+  if (mode !== 'sandbox') return ''
   const token = location.hash.slice(1)
   // The token must not stay in the address, nor in the history of the browser.
   if (token !== '') history.replaceState(null, '', location.pathname + location.search)

@@ -157,6 +157,25 @@ describe.skipIf(cannotLook)('signing in', () => {
     await again.close()
   })
 
+  test('in production the part behind the `#` of an address is no link', async () => {
+    const page = await browser.context.newPage()
+    await browser.context.clearCookies()
+    await page.route('**/app', async (route) => {
+      const response = await route.fetch()
+      const body = (await response.text()).replace('content="sandbox"', 'content="production"')
+      await route.fulfill({ response, body })
+    })
+    const sent: string[] = []
+    page.on('request', (request) => sent.push(request.postData() ?? ''))
+    await page.goto(`${service.url}/app#anything`)
+    await page.evaluate(`localStorage.setItem('language', 'fr')`)
+    expect(await isSignIn(page)).toBe(true)
+    expect(await page.locator('header').textContent()).not.toContain('TEST')
+    expect(sent.join('\n')).toContain('SessionQuery')
+    expect(sent.join('\n')).not.toContain('sandboxSignIn')
+    await page.close()
+  })
+
   test('signing out ends the session, and the way back shows nothing', async () => {
     const page = await signedIn(browser, service, await makePerson(service, shop.merchantId))
     const [cookie] = await browser.context.cookies()
