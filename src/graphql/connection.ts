@@ -149,7 +149,7 @@ export function newestFirst<Row extends { id: bigint | number }>(
     if (!window) return connect<Row>(page, [])
     const { id = {}, skip } = window
     const between = idsBetween(page, hasSmallIds) ?? {}
-    const list = byMerchant(where, page)
+    const list = byOwner(where, page)
     const query = { ...selected, ...list, where: { AND: [list.where, { id }, { id: between }] }, skip }
     const rows = await table.findMany(query as never)
     return connect(page, rows.map(edgeOf))
@@ -200,16 +200,17 @@ export const nodesOf = (type: string) =>
   ({ getType: () => type, paths: [[{ name: 'nodes' }], [{ name: 'edges' }, { name: 'node' }]] }) as never
 
 /**
- * Returns the filter and the order of a list. Where the rows are those of one merchant, the merchant is a
- * range and stands in the order: then only an index by merchant and id gives the order. With `merchant_id =
- * $1 ORDER BY id`, PostgreSQL may walk the ids of all merchants until it has found a page.
+ * Returns the filter and the order of a list. Where the rows are those of one link or of one merchant, its
+ * id is a range and stands in the order: then only an index by it and the id gives the order. With
+ * `merchant_id = $1 ORDER BY id`, PostgreSQL may walk the ids of all merchants until it has found a page.
  */
-function byMerchant(where: object, page: PageBounds) {
-  const { merchantId } = where as { merchantId?: unknown }
+function byOwner(where: object, page: PageBounds) {
   const { orderBy, take } = inOrder(page)
-  if (typeof merchantId !== 'number') return { where, orderBy, take }
-  const own = { ...where, merchantId: { gte: merchantId, lte: merchantId } }
-  return { where: own, orderBy: [{ merchantId: orderBy.id }, orderBy], take }
+  const values = where as Readonly<Record<string, unknown>>
+  const owner = ['paymentLinkId', 'merchantId'].find((field) => typeof values[field] === 'number')
+  if (owner === undefined) return { where, orderBy, take }
+  const own = { ...where, [owner]: { gte: values[owner], lte: values[owner] } }
+  return { where: own, orderBy: [{ [owner]: orderBy.id }, orderBy], take }
 }
 
 function inOrder({ isBackward, take }: PageBounds) {

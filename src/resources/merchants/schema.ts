@@ -33,6 +33,9 @@ const Merchant = builder.prismaNode('Merchant', {
       type: 'DateTime',
       description: 'The moment when the account was created.',
     }),
+    timeZone: t.exposeString('timeZone', {
+      description: 'The time zone in which the days of the account begin: `Africa/Bamako`.',
+    }),
   }),
 })
 

@@ -15,6 +15,7 @@ import {
   within,
 } from '../../shared/filter.ts'
 import { oneOf, phone, provider, readInput, reference } from '../../shared/input.ts'
+import { smallIdOf } from '../../shared/ids.ts'
 import { limits } from '../../shared/limits.ts'
 import { type TransactionStatus, transactionStates } from './states.ts'
 
@@ -35,6 +36,7 @@ export const transactionFilterInput = z.object({
   reference: reference.nullish(),
   customerPhone: phone.nullish(),
   search: searchText.nullish(),
+  paymentLink: smallIdOf('PaymentLink').nullish(),
   ...createdRange,
   ...amountRange,
 })
@@ -57,6 +59,7 @@ export function transactionsWhere(ctx: Context, raw: TransactionFilter | null | 
     status: among(filter.status),
     reference: filter.reference ?? undefined,
     customerPhone: filter.customerPhone ?? undefined,
+    paymentLinkId: filter.paymentLink ?? undefined,
     createdAt: within(filter.createdFrom, filter.createdTo),
     amount: within(filter.amountMin, filter.amountMax),
   })
@@ -64,7 +67,8 @@ export function transactionsWhere(ctx: Context, raw: TransactionFilter | null | 
 
 /**
  * Counts the transactions that match a filter, exactly. The counts by type, method and status are kept up to
- * date in tables, in all and by hour of creation; for any other filter this counts the rows.
+ * date in tables, in all and by hour of creation, and those by link and status; for any other filter this
+ * counts the rows.
  * @throws DomainError INVALID_INPUT, UNAUTHENTICATED
  */
 export async function countTransactions(
@@ -74,7 +78,9 @@ export async function countTransactions(
   const filter = readInput(transactionFilterInput, raw ?? {})
   const kind = kindOf(ctx, filter)
   const { createdFrom: from, createdTo: to } = filter
-  if (!kind) return Number(await totalOfRows(ctx, filter, 'rows'))
+  const ofLink = await sumOfLink(ctx, filter)
+  if (ofLink) return ofLink.count
+  if (!kind) return Number(await totalOfRows(ctx, raw, 'rows'))
   return from || to ? Number(await sumPeriod(ctx, kind, { from, to }, 'n')) : countAll(ctx, kind)
 }
 
@@ -91,12 +97,20 @@ export async function sumTransactions(
   const kind = kindOf(ctx, filter)
   const { createdFrom: from, createdTo: to } = filter
   if (kind) return from || to ? sumPeriod(ctx, kind, { from, to }, 'amount') : sumAll(ctx, kind)
-  return totalOfRows(ctx, filter, 'amounts')
+  return (await sumOfLink(ctx, filter))?.amount ?? totalOfRows(ctx, raw, 'amounts')
+}
+
+type ReadFilter = z.output<typeof transactionFilterInput>
+
+/** Counts and adds up the payments by a link; null where the filter has more than a link and statuses. */
+async function sumOfLink(ctx: Context, { paymentLink, status, ...others }: ReadFilter) {
+  if (paymentLink == null || Object.values(others).some((value) => value != null)) return null
+  return sumLinkPayments(ctx, paymentLink, status ?? null)
 }
 
 /** Counts the transactions that match a filter, or adds up their amounts, row by row. */
-function totalOfRows(ctx: Context, filter: TransactionFilter, what: 'rows' | 'amounts') {
-  const [where, search] = [transactionsWhere(ctx, filter), searchOf(filter.search)]
+function totalOfRows(ctx: Context, raw: TransactionFilter | null | undefined, what: 'rows' | 'amounts') {
+  const [where, search] = [transactionsWhere(ctx, raw), searchOf(raw?.search)]
   return totalOf(ctx.database.merchantPool, { table: transactionTable, where, search }, what)
 }
 
@@ -316,7 +330,7 @@ type Words = readonly string[] | null
 type Kind = [merchantId: number, types: Words, methods: Words, statuses: Words]
 
 /** Reads types, operators and statuses from a filter; null where it has more than these and a period. */
-function kindOf(ctx: Context, filter: z.output<typeof transactionFilterInput>): Kind | null {
+function kindOf(ctx: Context, filter: ReadFilter): Kind | null {
   const { transactionType: types, paymentMethod: methods, status: states, ...rest } = filter
   const { createdFrom: _from, createdTo: _to, ...others } = rest
   if (Object.values(others).some((value) => value != null)) return null

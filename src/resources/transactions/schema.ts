@@ -172,6 +172,7 @@ const TransactionFilter = inputOf('TransactionFilter', transactionFilterInput, {
     createdFrom: 'Only transactions created at or after this moment.',
     createdTo: 'Only transactions created at or before this moment, or on this day.',
     customerPhone: "Only transactions with this customer's mobile number, for example +223 70 00 00 00.",
+    paymentLink: 'Only payments by this payment link: its global id, or its id in REST.',
     paymentMethod: 'Only transactions at one of these operators.',
     reference: 'Only the transaction with this reference.',
     search: searchWords("The reference, the phone number or the operator's reference"),

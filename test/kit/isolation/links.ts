@@ -14,6 +14,8 @@ const paid = (how: string) => `query ($id: ID!, $c: String) { paymentLink(id: $i
   payments(${how}: $c) { totalCount nodes { databaseId } } } }`
 const used = `subscription ($after: String, $id: ID) { paymentLinkUsed(after: $after, id: $id) {
   sequence reference amount paymentLink { title } transaction { customerPhone } } }`
+const payments = `query ($id: ID!) { transactions(filter: { paymentLink: $id }) {
+  totalCount totalAmount nodes { databaseId reference } } }`
 const put = (id: string): IsolationRequest => ({
   method: 'PUT',
   path: `/payment-links/${id}`,
@@ -85,6 +87,13 @@ export const linkRows: Readonly<Record<string, OwnedRow>> = {
       () => ({}),
     ),
   },
+  'Query.transactions(filter.paymentLink)': { attack: graphql(payments, ({ linkId }) => ({ id: linkId })) },
+  'nothing: the payments by a link, by its global id': {
+    attack: graphql(payments, ({ linkNode }) => ({ id: linkNode })),
+  },
+  'GET /transactions filter.paymentLink': {
+    attack: get(({ linkId }) => `/transactions?payment_link=${linkId}`),
+  },
   'Query.paymentLinks(filter.search)': {
     attack: graphql(
       `{ paymentLinks(filter: { activeOnly: false, search: "Link of" }) { totalCount nodes ${record} } }`,
@@ -97,10 +106,17 @@ export const linkRows: Readonly<Record<string, OwnedRow>> = {
 
 type Link = Pick<KnownRows, 'linkId' | 'linkNode' | 'linkCursor'>
 
-/** Makes a link that no payer uses. */
+/** Makes a link with one payment, which failed. */
 export async function linkOf(service: TestApp, token: string, name: string): Promise<Link> {
   const body = { title: `Link of ${name}`, amount: 5_000 }
   await service.rest('POST', '/payment-links', { token, body })
+  await service.database.owner.query(
+    `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
+       reference, request_data, payment_link_id)
+     SELECT merchant_id, 'pay', 'OperatorA', '+22370000002', amount, 'failed', 'paid-' || $1, '{}', id
+     FROM payment_link WHERE title = $2`,
+    [name, body.title],
+  )
   const read = await service.graphql(
     '{ paymentLinks { edges { cursor node { id databaseId } } } }',
     {},

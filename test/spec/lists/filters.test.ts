@@ -17,10 +17,13 @@ beforeAll(async () => {
   shop = await fixture.merchant()
   const insert = (sql: string) => owner.query(sql, [shop.merchantId, dayOf(1)])
   const at = "$2::timestamptz + (n - 1) * interval '1 day'"
+  await insert(`INSERT INTO payment_link (merchant_id, title, amount, url_slug, created_at, updated_at)
+    SELECT $1, 'L' || n, n * 1000, 'link-' || n, ${at}, now() FROM generate_series(1, 10) AS n`)
   await insert(`INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone,
-      amount, status, reference, request_data, settled_amount, created_at)
+      amount, status, reference, request_data, settled_amount, payment_link_id, created_at)
     SELECT $1, 'pay', ('Operator' || substr('ABCD', 1 + n % 4, 1))::provider, '+22370000001', n * 1000,
-      s.status, 'f-' || n, '{}', CASE s.status WHEN 'success' THEN n * 1000 END, ${at}
+      s.status, 'f-' || n, '{}', CASE s.status WHEN 'success' THEN n * 1000 END,
+      (SELECT id FROM payment_link WHERE merchant_id = $1 AND title = 'L' || 1 + n % 4), ${at}
     FROM generate_series(1, 10) AS n, LATERAL (
       SELECT (ARRAY['failed', 'expired', 'success'])[1 + n % 3]::transaction_status AS status) AS s`)
   await insert(`INSERT INTO payout (merchant_id, payment_method, destination_phone, amount, status, reference,
@@ -31,8 +34,6 @@ beforeAll(async () => {
     FROM generate_series(1, 10) AS n`)
   await insert(`INSERT INTO batch (merchant_id, status, total_amount, maker, created_at)
     SELECT $1, 'draft', n * 1000, 'member:' || n % 3, ${at} FROM generate_series(1, 10) AS n`)
-  await insert(`INSERT INTO payment_link (merchant_id, title, amount, url_slug, created_at, updated_at)
-    SELECT $1, 'L' || n, n * 1000, 'link-' || n, ${at}, now() FROM generate_series(1, 10) AS n`)
   await insert(`INSERT INTO beneficiary (merchant_id, name, account, payment_method, category, created_at)
     SELECT $1, 'B' || n, '+22370000001', ('Operator' || substr('ABCD', 1 + n % 4, 1))::payout_method,
       (ARRAY['customer', 'employee', 'supplier'])[1 + n % 3]::beneficiary_category, ${at}
@@ -88,6 +89,60 @@ test.each([
   ['transactions', 'createdTo: "2026-01-03", reference: "f-3"', [3]],
 ])('%s with %s', async (list, filter, expected) => {
   expect(await listed(list, filter)).toEqual(expected)
+})
+
+describe('transactions by payment link', () => {
+  const idOf = async (title: string) => {
+    const { rows } = await owner.query<{ id: number }>(
+      'SELECT id FROM payment_link WHERE merchant_id = $1 AND title = $2',
+      [shop.merchantId, title],
+    )
+    return String(rows[0]?.id)
+  }
+
+  test.each([
+    ['', [1, 5, 9]],
+    ['status: [FAILED, EXPIRED]', [1, 9]],
+    ['amountMin: 5000', [5, 9]],
+    ['paymentMethod: [OperatorA]', []],
+    ['search: "7000 0001"', [1, 5, 9]],
+    [days, [5]],
+  ])('with %s', async (others, expected) => {
+    const id = await idOf('L2')
+    expect(await listed('transactions', `paymentLink: "${id}" ${others}`)).toEqual(expected)
+    const globalId = Buffer.from(`PaymentLink:${id}`).toString('base64')
+    expect(await listed('transactions', `paymentLink: "${globalId}" ${others}`)).toEqual(expected)
+  })
+
+  test('the sum of the amounts is that of its payments', async () => {
+    const id = await idOf('L2')
+    const document = `{ transactions(filter: { paymentLink: "${id}", status: EXPIRED }) { totalAmount } }`
+    const { body } = await fixture.graphql(document, {}, shop.token)
+    expect(body['data']).toEqual({ transactions: { totalAmount: 1_000 } })
+  })
+
+  test('a link that does not exist, another id, and a link of another merchant: none', async () => {
+    const other = await fixture.merchant()
+    const { rows } = await owner.query<{ id: number }>(
+      `WITH link AS (
+        INSERT INTO payment_link (merchant_id, title, amount, url_slug, created_at, updated_at)
+        VALUES ($1, 'L2', 1000, 'foreign', now(), now()) RETURNING *
+      )
+      INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
+        reference, request_data, payment_link_id, created_at)
+      SELECT merchant_id, 'pay', 'OperatorA', '+22370000001', amount, 'failed', 'foreign', '{}', id,
+        created_at
+      FROM link RETURNING payment_link_id AS id`,
+      [other.merchantId],
+    )
+    for (const id of ['999999', 'UGF5b3V0OjE=', 'nothing', String(rows[0]?.id)])
+      for (const others of ['', 'amountMin: 1'])
+        expect(await listed('transactions', `paymentLink: "${id}" ${others}`)).toEqual([])
+  })
+
+  test('REST takes `payment_link`', async () => {
+    expect(await listedInRest('transactions', `payment_link=${await idOf('L2')}`)).toEqual([1, 5, 9])
+  })
 })
 
 describe('REST', () => {
