@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpBindings as NodeBindings } from '@hono/node-server'
 import { clientAddress } from '../shared/ip-whitelist.ts'
 import type { Channel } from '../audit/audit-log.ts'
@@ -105,6 +105,13 @@ function sessionCookieOf(
   }
 }
 
+/** Whether a browser has a session cookie, be it valid or not. */
+export function hasSessionCookie({ cookie = '' }: IncomingHttpHeaders): boolean {
+  return cookie.includes(`${plainCookieName}=`)
+}
+
+const plainCookieName = 'merchant_session'
+
 /**
  * Returns the name of the session cookie and its attributes. With TLS the prefix `__Host-` makes browsers
  * refuse a cookie that another host, or a page without TLS, would plant.
@@ -112,7 +119,7 @@ function sessionCookieOf(
 function sessionCookieForm(publicUrl: string): { name: string; attributes: string } {
   const isSecure = publicUrl.startsWith('https:')
   return {
-    name: isSecure ? '__Host-merchant_session' : 'merchant_session',
+    name: isSecure ? `__Host-${plainCookieName}` : plainCookieName,
     attributes: `; Path=/; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`,
   }
 }

@@ -1,9 +1,10 @@
 import { Hono } from 'hono'
 import { html } from 'hono/html'
+import type { Services } from '../../context.ts'
 import { limits } from '../../shared/limits.ts'
 import type { HttpBindings } from '../request.ts'
 import { assets } from './assets.ts'
-import { type PageLanguage, languageOf, page } from './layout.ts'
+import { type PageLanguage, page, readerOf } from './layout.ts'
 
 interface Words {
   title: string
@@ -140,17 +141,16 @@ const pages: readonly PasswordPage[] = [
  * to GraphQL alone, which takes the steps of `enter.ts`: the page itself is the same for every visitor and
  * reads no data.
  */
-export function accountPages(publicUrl: string): Hono<HttpBindings> {
+export function accountPages({ config: { mode }, addresses }: Services): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   for (const shown of pages) {
     const { path, words } = shown
     app.get(path, (c) => {
-      const language = languageOf(c.req.query('lang'), c.req.header('accept-language'))
+      const reader = readerOf(mode, c.req.url, c.req.header('accept-language'))
+      const say = words[reader.language]
       c.header('Cache-Control', 'no-store')
       c.header('Content-Security-Policy', policy)
-      return c.html(
-        page(language, words[language].title, form(words[language], shown, publicUrl), { head: script }),
-      )
+      return c.html(page(reader, say.title, form(say, shown, addresses.publicUrl), { head: script }))
     })
   }
   return app

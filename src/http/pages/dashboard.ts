@@ -2,8 +2,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
-import type { HttpBindings } from '../request.ts'
-import { type HtmlPart, languageOf, page } from './layout.ts'
+import type { Config } from '../../config/config.ts'
+import { hasSessionCookie, type HttpBindings } from '../request.ts'
+import { type HtmlPart, page, readerOf } from './layout.ts'
 
 /** The folder into which `npm run build` writes the dashboard. */
 const builtFolder = join(import.meta.dirname, '../../dashboard/built')
@@ -41,13 +42,11 @@ interface Built {
  * screen of the path. `/app/assets` holds the files of the page: a browser keeps a file for a year, because
  * its name changes with its content. Without a build, each path explains how to make one.
  */
-export function dashboardRoutes(
-  mode: 'sandbox' | 'production',
-  folder: string = builtFolder,
-): Hono<HttpBindings> {
+export function dashboardRoutes(mode: Config['mode'], folder: string = builtFolder): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   const built = readBuilt(folder)
-  if (!built) return app.get('/app/*', (c) => c.html(missingPage(c), 503, { 'Cache-Control': 'no-store' }))
+  if (!built)
+    return app.get('/app/*', (c) => c.html(missingPage(c, mode), 503, { 'Cache-Control': 'no-store' }))
   const text = built.page.replace('%mode%', mode)
   app.get('/app/assets/*', (c) => {
     const file = built.files.get(c.req.path.slice('/app/assets/'.length))
@@ -57,7 +56,9 @@ export function dashboardRoutes(
     // A last part such as `robots.txt` names a file; a screen has no such path.
     if (/\.[a-z]\w*$/i.test(c.req.path)) return c.notFound()
     // The page names its files from its own folder, and the service does not know its prefix at a proxy.
-    const content = text.replaceAll('"./', `"${wayToFolder(c.req.path)}`)
+    const content = text
+      .replaceAll('"./', `"${wayToFolder(c.req.path)}`)
+      .replace('%session%', hasSessionCookie(c.req.header()) ? 'kept' : 'none')
     return c.html(content, 200, {
       'Content-Security-Policy': policy,
       'Content-Length': String(Buffer.byteLength(content)),
@@ -112,11 +113,11 @@ function accepts(header: string, encoding: string): boolean {
   })
 }
 
-function missingPage(c: Context<HttpBindings>): HtmlPart {
-  const language = languageOf(c.req.query('lang'), c.req.header('accept-language'))
-  const { title, text } = words[language]
+function missingPage(c: Context<HttpBindings>, mode: Config['mode']): HtmlPart {
+  const reader = readerOf(mode, c.req.url, c.req.header('accept-language'))
+  const { title, text } = words[reader.language]
   const top = '../'.repeat(c.req.path.split('/').length - 2)
-  return page(language, title, html`<p>${text}</p><pre><code>npm run build</code></pre>`, { top })
+  return page(reader, title, html`<p>${text}</p><pre><code>npm run build</code></pre>`, { top })
 }
 
 const words = {

@@ -1,6 +1,6 @@
 import { LruMap } from '../../shared/lru-map.ts'
-import type { HtmlPart } from './layout.ts'
-import { type FormView, formPage, type PageReader } from './payment-link-views.ts'
+import type { HtmlPart, PageReader } from './layout.ts'
+import { type FormView, formPage } from './payment-link-views.ts'
 
 /** The number of drawn forms of links that are kept. Choice: some megabytes at most. */
 const drawnFormsMax = 1_000

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Services } from '../../context.ts'
 import { refusalResponse } from '../rest/handler.ts'
-import { languageOf } from './layout.ts'
+import { readerOf } from './layout.ts'
 import { plainPage } from './payment-link-views.ts'
 
 /**
@@ -16,12 +16,9 @@ export async function faultResponse(
   const refused = refusalResponse(services, message, error)
   const { status, headers } = refused
   if (status < 500 || !prefersPage(message)) return refused
-  const asked = URL.parse(message.url ?? '', 'http://localhost')
-  const reader = {
-    language: languageOf(asked?.searchParams.get('lang') ?? undefined, message.headers['accept-language']),
-    query: '',
-  }
-  const top = '../'.repeat((asked?.pathname.split('/').length ?? 2) - 2)
+  const url = message.url ?? ''
+  const reader = readerOf(services.config.mode, url, message.headers['accept-language'])
+  const top = '../'.repeat((URL.parse(url, 'http://localhost')?.pathname.split('/').length ?? 2) - 2)
   headers.set('Content-Type', 'text/html; charset=utf-8')
   headers.delete('Content-Length')
   headers.append('Vary', 'Accept, Accept-Language')

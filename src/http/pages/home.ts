@@ -8,7 +8,7 @@ import { apiVersion } from '../../shared/version.ts'
 import { type HttpBindings, requestIdOf } from '../request.ts'
 import { refusalsPath } from '../rest/envelope.ts'
 import { assetRoutes } from './assets.ts'
-import { type PageLanguage, languageOf, page } from './layout.ts'
+import { page, type PageReader, readerOf } from './layout.ts'
 import { refusalsPage } from './refusals.ts'
 import { mailPage, mayReadMail } from './mail.ts'
 import { accountPages } from './account-pages.ts'
@@ -32,6 +32,7 @@ const safety = {
  */
 export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
+  const { mode } = services.config
   app.use(async (c, next) => {
     await next()
     for (const [name, value] of Object.entries(safety)) if (!c.res.headers.has(name)) c.header(name, value)
@@ -42,12 +43,12 @@ export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<Http
   const sdl = printSdl(schema)
   app.get('/schema.graphql', (c) => c.text(sdl))
   app.get('/', (c) =>
-    c.html(home(services, languageOf(c.req.query('lang'), c.req.header('accept-language')), c.env.incoming)),
+    c.html(home(services, readerOf(mode, c.req.url, c.req.header('accept-language')), c.env.incoming)),
   )
   app.route('/', assetRoutes())
-  app.route('/', accountPages(services.addresses.publicUrl))
-  app.route('/', refusalsPage())
-  app.route('/', dashboardRoutes(services.config.mode))
+  app.route('/', accountPages(services))
+  app.route('/', refusalsPage(mode))
+  app.route('/', dashboardRoutes(mode))
   const { folder } = services.config.mail
   if (folder !== null) app.route('/', mailPage(services, folder))
   return app
@@ -78,18 +79,17 @@ const words = {
   },
 } as const
 
-function home(services: Services, language: PageLanguage, message: IncomingMessage) {
-  const say = words[language]
-  const sandbox = services.config.mode === 'sandbox'
+function home(services: Services, reader: PageReader, message: IncomingMessage) {
+  const say = words[reader.language]
   const content = html`<p>${say.lead}</p>
 <ul>
 <li><a href="/app">${say.dashboard}</a></li>
-${sandbox ? html`<li><a href="/graphql">${say.graphql}</a></li>` : ''}
+${reader.mode === 'sandbox' ? html`<li><a href="/graphql">${say.graphql}</a></li>` : ''}
 <li><a href="/schema.graphql">${say.schema}</a></li>
 <li><a href="${refusalsPath}">${say.errors}</a></li>
 <li><a href="/merchant/api/status">${say.status}</a></li>
 ${services.simulatorUrl ? html`<li><a href="${services.simulatorUrl}/phone">${say.phones}</a></li>` : ''}
 ${mayReadMail(services, message) ? html`<li><a href="/mail">${say.mail}</a></li>` : ''}
 </ul>`
-  return page(language, say.title, content)
+  return page(reader, say.title, content)
 }

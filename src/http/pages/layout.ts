@@ -1,21 +1,37 @@
 import { html } from 'hono/html'
 import type { HtmlEscapedString } from 'hono/utils/html'
+import type { Config } from '../../config/config.ts'
 import { type Language, preferredLanguage } from '../../shared/language.ts'
 import { assets } from './assets.ts'
 
 export type PageLanguage = Language
 
+/** The visitor for whom a page is drawn. */
+export interface PageReader {
+  language: PageLanguage
+  /** The query that names the language in addresses; empty where the browser decides. */
+  query: string
+  /** Every page of a sandbox says that its money is not real. */
+  mode: Config['mode']
+}
+
 /**
- * Chooses the language of a page: the one in `asked`, which the visitor chose by the switch; else the
- * supported one that the browser prefers most; else French.
- * @param requested the header `Accept-Language`
+ * Reads who visits a page. The language is the one that the visitor chose by the switch; else the supported
+ * one that the browser prefers most; else French.
+ * @param acceptLanguage the header `Accept-Language`
  */
-export function languageOf(asked: string | undefined, requested = ''): PageLanguage {
-  if (asked === 'fr' || asked === 'en') return asked
-  return preferredLanguage(requested, 'fr')
+export function readerOf(mode: Config['mode'], url: string, acceptLanguage = ''): PageReader {
+  const chosen = new URLSearchParams(url.split('?', 2)[1]).get('lang')
+  if (chosen === 'fr' || chosen === 'en') return { language: chosen, query: `?lang=${chosen}`, mode }
+  return { language: preferredLanguage(acceptLanguage, 'fr'), query: '', mode }
 }
 
 const otherLanguage = { fr: 'English', en: 'Français' } as const
+
+const sandboxWords = {
+  fr: 'Bac à sable : l’argent n’est pas réel.',
+  en: 'Sandbox: the money is not real.',
+} as const
 
 export type HtmlPart = HtmlEscapedString | Promise<HtmlEscapedString> | ''
 
@@ -37,7 +53,12 @@ interface More {
  * Draws a page of the service: small, made for telephones first, light or dark as the visitor's device is
  * set.
  */
-export function page(language: PageLanguage, title: string, content: HtmlPart, more: More = {}): HtmlPart {
+export function page(
+  { language, mode }: PageReader,
+  title: string,
+  content: HtmlPart,
+  more: More = {},
+): HtmlPart {
   const { top = '', from, warning = '', mark = '', head = '' } = more
   const other = language === 'fr' ? 'en' : 'fr'
   return html`<!doctype html>
@@ -50,9 +71,9 @@ export function page(language: PageLanguage, title: string, content: HtmlPart, m
 ${head}
 </head>
 <body>
-<header>${from ? html`<p>${from}</p>` : ''}<a id="other" href="?lang=${other}" lang="${other}">${
-    otherLanguage[language]
-  }</a></header>
+<header>${from ? html`<p>${from}</p>` : ''}${
+    mode === 'sandbox' ? html`<span class="badge" title="${sandboxWords[language]}">TEST</span>` : ''
+  }<a id="other" href="?lang=${other}" lang="${other}">${otherLanguage[language]}</a></header>
 <main>
 ${mark}<h1>${title}</h1>
 ${content}

@@ -6,7 +6,7 @@ import { html } from 'hono/html'
 import { addressMatcher, canonicalAddress, clientAddress } from '../../shared/ip-whitelist.ts'
 import type { Services } from '../../context.ts'
 import type { HttpBindings } from '../request.ts'
-import { languageOf, page } from './layout.ts'
+import { page, readerOf } from './layout.ts'
 
 const words = {
   fr: { title: 'E-mails du bac à sable', none: "Aucun e-mail pour l'instant.", to: 'À' },
@@ -56,8 +56,8 @@ export function mailPage(services: Services, folder: string): Hono<HttpBindings>
   const app = new Hono<HttpBindings>()
   app.get('/mail', async (c) => {
     if (!mayReadMail(services, c.env.incoming)) return c.notFound()
-    const language = languageOf(c.req.query('lang'), c.req.header('accept-language'))
-    const say = words[language]
+    const reader = readerOf(services.config.mode, c.req.url, c.req.header('accept-language'))
+    const say = words[reader.language]
     const emails = await readEmails(folder)
     const shown = emails.map(
       ({ to, subject, text }) => html`<article>
@@ -67,7 +67,7 @@ export function mailPage(services: Services, folder: string): Hono<HttpBindings>
 </article>`,
     )
     c.header('Cache-Control', 'no-store')
-    return c.html(page(language, say.title, html`${shown.length > 0 ? shown : say.none}`))
+    return c.html(page(reader, say.title, html`${shown.length > 0 ? shown : say.none}`))
   })
   return app
 }

@@ -5,7 +5,8 @@ import { payByLink } from '../../resources/payment-links/pay.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { type Drawn, drawForm } from './drawn-forms.ts'
 import { checkForm, type Problems, type Typed, type PaymentInput } from './payment-link-form.ts'
-import { closedPage, type FormView, busyPage, plainPage, type PageReader } from './payment-link-views.ts'
+import type { PageReader } from './layout.ts'
+import { closedPage, type FormView, busyPage, plainPage } from './payment-link-views.ts'
 import { words } from './payment-link-words.ts'
 
 /** The answer of a page: the page itself, or the address of another one. */

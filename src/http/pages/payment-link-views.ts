@@ -7,16 +7,10 @@ import type { NumberRanges } from '../../config/number-ranges.ts'
 import type { Provider } from '../../shared/providers.ts'
 import { assets } from './assets.ts'
 import { failureWords } from './failure-words.ts'
-import { type PageLanguage, type HtmlPart, page } from './layout.ts'
+import { type PageLanguage, type HtmlPart, page, type PageReader } from './layout.ts'
 import type { Problems, Typed } from './payment-link-form.ts'
 import { words } from './payment-link-words.ts'
 import { lateWatchMs } from './payment-stream.ts'
-
-/** The language of the visitor, and the query that names it in addresses; empty where the browser decides. */
-export interface PageReader {
-  language: PageLanguage
-  query: string
-}
 
 export interface FormView {
   link: PublicLink
@@ -27,7 +21,8 @@ export interface FormView {
 }
 
 /** Draws the form by which a payer pays a link. */
-export function formPage({ language, query }: PageReader, view: FormView): HtmlPart {
+export function formPage(reader: PageReader, view: FormView): HtmlPart {
+  const { language, query } = reader
   const { link, operators, ranges, typed, problems } = view
   const say = words[language]
   const isWrong = Object.keys(problems).length > 0
@@ -73,7 +68,7 @@ ${operators.map(({ provider, isDown }) =>
 <button data-busy="${say.busy}">${say.pay}${amount === null ? '' : html` ${formatXof(amount)}`}</button>
 </form>
 <p class="soft">${say.promise}</p>`
-  return page(language, link.title, content, {
+  return page(reader, link.title, content, {
     top: '../',
     from: link.merchantName,
     warning: isWrong ? say.warning : '',
@@ -115,34 +110,35 @@ function problemAt(name: string, problem: string | undefined): HtmlPart {
 }
 
 /** Draws the page that says why a link accepts no more payments. */
-export function closedPage({ language }: PageReader, link: PublicLink): HtmlPart {
-  const say = words[language].closed
+export function closedPage(reader: PageReader, link: PublicLink): HtmlPart {
+  const say = words[reader.language].closed
   const content = html`<p>${link.title}</p>
 <p>${say[link.availability]} ${say.ask(link.merchantName)}</p>`
-  return page(language, say.title, content, { top: '../', from: link.merchantName, mark: mark('bad') })
+  return page(reader, say.title, content, { top: '../', from: link.merchantName, mark: mark('bad') })
 }
 
 /**
  * Draws the page of a link whose slots are all taken by open attempts: it says in how many minutes, at most,
  * a slot becomes free.
  */
-export function busyPage({ language, query }: PageReader, link: PublicLink, minutes: number): HtmlPart {
+export function busyPage(reader: PageReader, link: PublicLink, minutes: number): HtmlPart {
+  const { language, query } = reader
   const { inUse: say, failed } = words[language]
   const content = html`<p>${link.title}</p>
 <p>${say.text(minutes)}</p>
 <a class="button" href="${link.slug}${query}">${failed.again}</a>`
   const waits = html`<span class="mark wait"></span>`
-  return page(language, say.title, content, { top: '../', from: link.merchantName, mark: waits })
+  return page(reader, say.title, content, { top: '../', from: link.merchantName, mark: waits })
 }
 
 /** Draws a page with a short message only. */
 export function plainPage(
-  { language }: PageReader,
+  reader: PageReader,
   what: 'missing' | 'many' | 'down' | 'large' | 'fault',
   top: string,
 ): HtmlPart {
-  const { title, text } = words[language][what]
-  return page(language, title, html`<p>${text}</p>`, { top, mark: mark('bad') })
+  const { title, text } = words[reader.language][what]
+  return page(reader, title, html`<p>${text}</p>`, { top, mark: mark('bad') })
 }
 
 /** The addresses around the page of a payment. */
@@ -169,11 +165,8 @@ export function paymentPage(
   return failedPage(reader, links, payment, lateWatchMs(payment, now) > 0)
 }
 
-function waitingPage(
-  { language, query }: PageReader,
-  { top, self }: PageLinks,
-  payment: PayerPayment,
-): HtmlPart {
+function waitingPage(reader: PageReader, { top, self }: PageLinks, payment: PayerPayment): HtmlPart {
+  const { language, query } = reader
   const { provider, phone, paymentUrl, title } = payment
   const { waiting: say } = words[language]
   const about = html`${title === null ? '' : html`<p class="soft">${title}</p>`}${sum(payment)}`
@@ -188,7 +181,7 @@ ${refresh}`
 <h2>${say.nothing}</h2>
 <p class="soft">${say.look(provider)}</p>
 ${refresh}`
-  return page(language, paymentUrl ? say.hosted(provider) : say.title, content, {
+  return page(reader, paymentUrl ? say.hosted(provider) : say.title, content, {
     top,
     from: payment.merchantName,
     mark: html`<span class="mark wait" data-live="${self}/live"></span>`,
@@ -204,7 +197,8 @@ ${refresh}`
 const refreshS = 8
 
 /** Draws the receipt. Where the payer paid less than was asked, the page says so instead of "complete". */
-function receiptPage({ language }: PageReader, { top }: PageLinks, payment: PayerPayment): HtmlPart {
+function receiptPage(reader: PageReader, { top }: PageLinks, payment: PayerPayment): HtmlPart {
+  const { language } = reader
   const { done, partial } = words[language]
   const { amount, requested, merchantName: from } = payment
   const isPartial = amount < requested
@@ -212,7 +206,7 @@ function receiptPage({ language }: PageReader, { top }: PageLinks, payment: Paye
 ${isPartial ? html`<p>${partial.text(formatXof(requested - amount), from)}</p>` : ''}
 ${rows(language, payment)}
 <button class="quiet" id="print" type="button" hidden>${done.print}</button>`
-  return page(language, isPartial ? partial.title : done.title, content, {
+  return page(reader, isPartial ? partial.title : done.title, content, {
     top,
     from,
     mark: mark(isPartial ? 'bad' : 'good'),
@@ -220,10 +214,11 @@ ${rows(language, payment)}
   })
 }
 
-function reversedPage({ language }: PageReader, { top }: PageLinks, payment: PayerPayment): HtmlPart {
+function reversedPage(reader: PageReader, { top }: PageLinks, payment: PayerPayment): HtmlPart {
+  const { language } = reader
   const { reversed } = words[language]
   const content = html`${sum(payment)}<p>${reversed.text}</p>${rows(language, payment)}`
-  return page(language, reversed.title, content, { top, from: payment.merchantName })
+  return page(reader, reversed.title, content, { top, from: payment.merchantName })
 }
 
 /**
@@ -231,11 +226,12 @@ function reversedPage({ language }: PageReader, { top }: PageLinks, payment: Pay
  * payer, before the payer pays again.
  */
 function failedPage(
-  { language, query }: PageReader,
+  reader: PageReader,
   { top, self, again }: PageLinks,
   payment: PayerPayment,
   isWatched: boolean,
 ): HtmlPart {
+  const { language, query } = reader
   const { failed, waiting } = words[language]
   const { merchantName: from, title, amount } = payment
   const content = html`<p>${failureWords[reasonOf(payment)][language]}</p>
@@ -248,7 +244,7 @@ ${
 <h2>${failed.debited}</h2>
 <p class="soft">${failed.late}</p>
 <p><a href="${self}${query}">${waiting.refresh}</a></p>`
-  return page(language, failed.title, content, {
+  return page(reader, failed.title, content, {
     top,
     from,
     mark: isWatched

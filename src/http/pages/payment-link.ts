@@ -11,10 +11,10 @@ import { limits } from '../../shared/limits.ts'
 import { apiVersion } from '../../shared/version.ts'
 import { readBody, type RouteRow, type Serve } from '../request.ts'
 import { bytesOf, rememberForms } from './drawn-forms.ts'
-import { languageOf } from './layout.ts'
+import { type PageReader, readerOf } from './layout.ts'
 import { readForm } from './payment-link-form.ts'
 import { type PageAnswer, missing, nothing, payByForm, showLink } from './payment-link-pay.ts'
-import { paymentPage, plainPage, type PageReader } from './payment-link-views.ts'
+import { paymentPage, plainPage } from './payment-link-views.ts'
 import { sendPaymentEvents } from './payment-stream.ts'
 
 /** The largest body of a link's form. */
@@ -74,7 +74,8 @@ function serving(send: Send): Serve {
   return async ({ ctx, message, response, params }) => {
     const top = params['reference'] === undefined ? '../' : '../../'
     try {
-      await send({ ctx, message, reader: readerOf(message), params, top }, response)
+      const reader = readerOf(ctx.config.mode, message.url ?? '', message.headers['accept-language'])
+      await send({ ctx, message, reader, params, top }, response)
     } catch (error) {
       ctx.log.error({ err: error }, 'a page could not be sent')
       if (response.headersSent) response.destroy()
@@ -193,13 +194,6 @@ const safety = {
 }
 /** The names and values of the headers, alternating. */
 const fixedHeaders = [...Object.entries(safety).flat(), 'Vary', 'Accept-Language']
-
-function readerOf({ url = '', headers }: IncomingMessage): PageReader {
-  const [, query] = url.split('?', 2)
-  const asked = query === undefined ? undefined : (new URLSearchParams(query).get('lang') ?? undefined)
-  const language = languageOf(asked, headers['accept-language'])
-  return { language, query: asked === language ? `?lang=${language}` : '' }
-}
 
 /**
  * Whether a page of this service sent a form: no other site may make a visitor's browser request a payment

@@ -1,9 +1,10 @@
 import { html } from 'hono/html'
 import { Hono } from 'hono'
 import { type RefusalCode, refusals } from '../../shared/errors.ts'
+import type { Config } from '../../config/config.ts'
 import type { HttpBindings } from '../request.ts'
 import { refusalsPath } from '../rest/envelope.ts'
-import { languageOf, page } from './layout.ts'
+import { page, readerOf } from './layout.ts'
 import { frenchRefusals } from './refusal-words.ts'
 
 const words = {
@@ -20,16 +21,17 @@ const words = {
 } as const
 
 /** Makes the page to which the `docs` of every refusal points: each code is an anchor. */
-export function refusalsPage(): Hono<HttpBindings> {
+export function refusalsPage(mode: Config['mode']): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   app.get(refusalsPath, (c) => {
-    const language = languageOf(c.req.query('lang'), c.req.header('accept-language'))
+    const reader = readerOf(mode, c.req.url, c.req.header('accept-language'))
+    const { language } = reader
     const say = words[language]
     const rows = Object.entries(refusals).map(
       ([code, { status, message }]) => html`<h2 id="${code}">${code}</h2>
 <p>${say.status} ${status}. ${language === 'fr' ? frenchRefusals[code as RefusalCode] : message}</p>`,
     )
-    return c.html(page(language, say.title, html`<p>${say.lead}</p>${rows}`, { top: '../' }))
+    return c.html(page(reader, say.title, html`<p>${say.lead}</p>${rows}`, { top: '../' }))
   })
   return app
 }
