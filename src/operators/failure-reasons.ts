@@ -25,19 +25,19 @@ export const failureReasons = {
   PAYER_TIMEOUT: {
     who: 'customer',
     again: 'now',
-    messageFr: "Le paiement n'a pas été confirmé à temps.",
+    messageFr: 'Le paiement n’a pas été confirmé à temps.',
     messageEn: 'The payment was not confirmed in time.',
   },
   PAYER_NOT_FOUND: {
     who: 'customer',
     again: 'no',
-    messageFr: "Aucun compte mobile money n'existe pour ce numéro.",
+    messageFr: 'Aucun compte mobile money n’existe pour ce numéro.',
     messageEn: 'This number has no mobile-money account.',
   },
   PAYER_NOT_ALLOWED: {
     who: 'customer',
     again: 'no',
-    messageFr: "Ce compte n'est pas autorisé à faire ce paiement.",
+    messageFr: 'Ce compte n’est pas autorisé à faire ce paiement.',
     messageEn: 'This account may not make this payment.',
   },
   PAYER_INSUFFICIENT_FUNDS: {
@@ -73,13 +73,13 @@ export const failureReasons = {
   PAYEE_NOT_FOUND: {
     who: 'merchant',
     again: 'no',
-    messageFr: "Le bénéficiaire n'a pas de compte mobile money.",
+    messageFr: 'Le bénéficiaire n’a pas de compte mobile money.',
     messageEn: 'The recipient has no mobile-money account.',
   },
   PAYEE_NOT_ALLOWED: {
     who: 'merchant',
     again: 'no',
-    messageFr: "Le compte du bénéficiaire ne peut pas recevoir d'argent.",
+    messageFr: 'Le compte du bénéficiaire ne peut pas recevoir d’argent.',
     messageEn: 'The account of the recipient cannot receive money.',
   },
   PAYEE_LIMIT_REACHED: {
@@ -91,7 +91,7 @@ export const failureReasons = {
   PAYEE_NAME_MISMATCH: {
     who: 'merchant',
     again: 'no',
-    messageFr: "Le nom donné n'est pas celui du titulaire du numéro.",
+    messageFr: 'Le nom donné n’est pas celui du titulaire du numéro.',
     messageEn: 'The name given is not that of the holder of the number.',
   },
   FLOAT_INSUFFICIENT: {
@@ -109,13 +109,13 @@ export const failureReasons = {
   AMOUNT_OUT_OF_RANGE: {
     who: 'merchant',
     again: 'no',
-    messageFr: "L'opérateur n'accepte pas ce montant.",
+    messageFr: 'L’opérateur n’accepte pas ce montant.',
     messageEn: 'The operator does not accept this amount.',
   },
   CURRENCY_NOT_SUPPORTED: {
     who: 'platform',
     again: 'no',
-    messageFr: "L'opérateur n'accepte pas cette monnaie.",
+    messageFr: 'L’opérateur n’accepte pas cette monnaie.',
     messageEn: 'The operator does not accept this currency.',
   },
   SAME_PARTIES: {
@@ -151,13 +151,13 @@ export const failureReasons = {
   OPERATION_NOT_SUPPORTED: {
     who: 'platform',
     again: 'no',
-    messageFr: "L'opérateur ne propose pas cette opération.",
+    messageFr: 'L’opérateur ne propose pas cette opération.',
     messageEn: 'The operator does not offer this operation.',
   },
   INVALID_REQUEST: {
     who: 'platform',
     again: 'no',
-    messageFr: "L'opérateur n'a pas compris la demande.",
+    messageFr: 'L’opérateur n’a pas compris la demande.',
     messageEn: 'The operator did not understand the request.',
   },
   CREDENTIALS_REJECTED: {
@@ -169,7 +169,7 @@ export const failureReasons = {
   OPERATOR_UNAVAILABLE: {
     who: 'operator',
     again: 'later',
-    messageFr: "L'opérateur est indisponible. Réessayez plus tard.",
+    messageFr: 'L’opérateur est indisponible. Réessayez plus tard.',
     messageEn: 'The operator is unavailable. Try again later.',
   },
   /** A payout was due, and the available balance of its merchant did not cover it. */
@@ -182,7 +182,7 @@ export const failureReasons = {
   UNSPECIFIED: {
     who: 'operator',
     again: 'later',
-    messageFr: "Le paiement n'a pas abouti.",
+    messageFr: 'Le paiement n’a pas abouti.',
     messageEn: 'The payment did not succeed.',
   },
 } as const satisfies Record<string, FailureWords>
