@@ -1,16 +1,15 @@
-import { type CombinedError, useMutation, useQuery, type UseQueryState } from '@urql/preact'
+import { CombinedError, useMutation, useQuery, type UseQueryState } from '@urql/preact'
+import type { ComponentProps } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Route, Router, Switch } from 'wouter-preact'
 import { anyMember } from './client.ts'
-import { Frame, NotFound, Outside } from './frame.tsx'
 import { useWords } from './language.ts'
 import { sandboxSignInMutation, type SessionQuery, sessionQuery } from './operations.ts'
-import { basePath, mode } from './page-facts.ts'
+import { Outside } from './outside.tsx'
+import { basePath, cameWithoutSession, mode } from './page-facts.ts'
 import { Failure, Loading } from './parts/states.tsx'
 import { codeOf, problemText, refusalOf } from './refusals.ts'
 import { ForgottenScreen } from './screens/forgotten.tsx'
-import { HomeScreen } from './screens/home.tsx'
-import { SessionsScreen } from './screens/sessions.tsx'
 import { type SignInStart, SignInScreen } from './screens/sign-in.tsx'
 import { bindTo, onDoubt } from './session.ts'
 
@@ -31,35 +30,41 @@ function Gate() {
   const wasSignedIn = useRef(false)
   wasSignedIn.current ||= data?.me != null
   useEffect(() => onDoubt(again), [])
-  if (codeOf(error) === 'UNAUTHENTICATED') {
+  // Where the browser sent no session, the sign-in is there before the service says who asks.
+  const isLikelyStranger = cameWithoutSession && linkToken === '' && !data && !error
+  if (codeOf(error) === 'UNAUTHENTICATED' || isLikelyStranger) {
     return <Strangers start={start} hadSession={wasSignedIn.current} />
   }
   const member = data?.me?.member
   const isBound = member != null && bindTo(member.databaseId)
   if (member && !isBound) location.reload()
-  if (!data || !isBound) {
+  if (!data?.me || !isBound) {
     return <Outside>{error ? <Failure error={error} retry={again} /> : <Loading />}</Outside>
   }
   return (
-    <Frame
-      session={data}
+    <Screens
+      session={{ ...data, me: data.me }}
       onLeave={(next) => {
         setStart(next)
         again()
       }}
-    >
-      <Switch>
-        <Route path="/">
-          <HomeScreen />
-        </Route>
-        <Route path="/sessions">
-          <SessionsScreen />
-        </Route>
-        <Route>
-          <NotFound />
-        </Route>
-      </Switch>
-    </Frame>
+    />
+  )
+}
+
+const loadScreens = () => import('./person.tsx')
+/** The screens of a person load while the service says who asks. */
+const early = cameWithoutSession ? null : loadScreens().catch(() => null)
+
+function Screens(props: ComponentProps<Awaited<ReturnType<typeof loadScreens>>['PersonScreens']>) {
+  const [loaded, setLoaded] = useState<Awaited<typeof early>>()
+  useEffect(() => void (early ?? loadScreens().catch(() => null)).then(setLoaded), [])
+  if (loaded) return <loaded.PersonScreens {...props} />
+  const error = new CombinedError({ networkError: new Error('The screens did not load.') })
+  return (
+    <Outside>
+      {loaded === null ? <Failure error={error} retry={() => location.reload()} /> : <Loading />}
+    </Outside>
   )
 }
 

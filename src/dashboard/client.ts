@@ -46,6 +46,14 @@ const sameOrigin = { credentials: 'same-origin' } as const
 /** The context of the session query, whose answer is about any member that the cookie names. */
 export const anyMember = { fetchOptions: sameOrigin }
 
+/**
+ * Makes the context of a write that the service carries out once per key, also where its answer was lost and
+ * it is sent again.
+ */
+export function onceUnder(key: string) {
+  return { fetchOptions: { ...sameOrigin, headers: { ...sessionHeaders(), 'Idempotency-Key': key } } }
+}
+
 /** Doubts the session of the page where the service takes the caller for a stranger. */
 function noticeStranger({ operation, error }: OperationResult): void {
   const names = operation.query.definitions.map((one) => ('name' in one ? one.name?.value : undefined))

@@ -17,13 +17,19 @@ export function formatShare(share: number, language: AppLanguage): string {
   return new Intl.NumberFormat(language, { style: 'percent', maximumFractionDigits: 0 }).format(share)
 }
 
-/** Writes a moment of today as an hour, and an earlier one as a day with its hour. */
+/** Writes a moment of today as an hour, and another one as a day with its hour, and with an earlier year. */
 export function formatMoment(moment: string, language: AppLanguage, timeZone = usualZone): string {
   const date = new Date(moment)
   const isToday = dayOf(date, timeZone) === dayOf(new Date(), timeZone)
   const hour = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone } as const
-  const day = isToday ? {} : ({ day: 'numeric', month: 'short' } as const)
+  const day = isToday ? {} : dayForm(date, timeZone)
   return new Intl.DateTimeFormat(language, { ...day, ...hour }).format(date)
+}
+
+/** The parts of a date that tell its day: the year only where it is not the present one. */
+function dayForm(date: Date, timeZone: string): Intl.DateTimeFormatOptions {
+  const isThisYear = dayOf(date, timeZone).slice(0, 4) === dayOf(new Date(), timeZone).slice(0, 4)
+  return { day: 'numeric', month: 'short', ...(!isThisYear && { year: 'numeric' }) }
 }
 
 /** Writes a day without its hour: `lun. 30 nov.`. */
@@ -39,6 +45,29 @@ export const usualZone = 'Africa/Bamako'
 export function dayOf(date: Date, timeZone = usualZone): string {
   // The Swedish form of a date is the one of ISO 8601.
   return new Intl.DateTimeFormat('sv', { timeZone }).format(date)
+}
+
+/** Returns the moment at which a day such as `2026-11-30` begins, in ISO 8601. */
+export function dayStart(day: string, timeZone = usualZone): string {
+  const midnight = new Date(`${day}T00:00:00Z`).getTime()
+  if (Number.isNaN(midnight)) return day
+  // The offset at midnight in UTC may be that of the day before: the second look uses the one of the day.
+  const guess = midnight - offsetMs(midnight, timeZone)
+  return new Date(midnight - offsetMs(guess, timeZone)).toISOString()
+}
+
+/** Returns how far the clocks of a zone are ahead of UTC, in milliseconds. */
+function offsetMs(moment: number, timeZone: string): number {
+  const form = new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short', timeStyle: 'medium' })
+  return new Date(`${form.format(moment).replace(' ', 'T')}Z`).getTime() - moment
+}
+
+/** Writes a moment with its day, its hour and its second, for a timeline: `30 nov., 14:05:09`. */
+export function formatInstant(moment: string, language: AppLanguage, timeZone = usualZone): string {
+  const date = new Date(moment)
+  const day = dayForm(date, timeZone)
+  const hour = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' } as const
+  return new Intl.DateTimeFormat(language, { ...day, ...hour, timeZone }).format(date)
 }
 
 /** Writes a Malian number in pairs, as people read it out: `70 00 03 00`; another number stays as it is. */

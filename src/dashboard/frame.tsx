@@ -1,30 +1,12 @@
 import { useMutation } from '@urql/preact'
 import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { Link, useLocation } from 'wouter-preact'
-import { chooseLanguage, useLanguage, useWords } from './language.ts'
+import { Link, useLocation, useSearch } from 'wouter-preact'
+import { useWords } from './language.ts'
 import { type SessionQuery, signOutMutation } from './operations.ts'
-import { mode } from './page-facts.ts'
+import { LanguageSwitch, TestBadge } from './outside.tsx'
 import { problemText } from './refusals.ts'
 import type { SignInStart } from './screens/sign-in.tsx'
-
-/** The frame of the pages that a stranger sees. */
-export function Outside({ children }: { children: ComponentChildren }) {
-  const words = useWords()
-  useEffect(() => {
-    document.title = words.title
-  }, [])
-  return (
-    <>
-      <header>
-        <p>{words.service}</p>
-        <TestBadge />
-        <LanguageSwitch />
-      </header>
-      <main>{children}</main>
-    </>
-  )
-}
 
 interface FrameProps {
   session: SessionQuery
@@ -39,15 +21,33 @@ export function Frame({ session, onLeave, children }: FrameProps) {
   const [path] = useLocation()
   const merchant = session.me?.merchant.name ?? ''
   const main = useRef<HTMLElement>(null)
-  const isFirst = useRef(true)
+  const query = useSearch()
+  const shown = useRef({ path, query })
+  const pages = [
+    ['/', words.home.title],
+    ['/payments', words.payments.title],
+  ] as const
+  const page = pages.find(([href]) => currentOf(path, href))?.[1] ?? words.title
   useEffect(() => {
-    document.title = `${words.title} · ${merchant}`
-  }, [merchant])
-  // The focus moves to the content of a new page, for people with a keyboard or a screen reader.
+    document.title = `${page} · ${merchant}`
+  }, [page, merchant])
+  const isBack = useRef(false)
   useEffect(() => {
-    if (!isFirst.current) main.current?.focus()
-    isFirst.current = false
-  }, [path])
+    const onBack = () => (isBack.current = true)
+    addEventListener('popstate', onBack)
+    return () => removeEventListener('popstate', onBack)
+  }, [])
+  // The focus moves to the content of a new page, for people with a keyboard or a screen reader. A page
+  // begins at its top, but on the way back the browser returns to the position that the reader left.
+  useEffect(() => {
+    const isNewPage = shown.current.path !== path
+    if (isNewPage && !isBack.current) scrollTo(0, 0)
+    // A new filter of the same page may have replaced the field that had the focus.
+    const isLost = shown.current.query !== query && document.activeElement === document.body
+    if (isNewPage || isLost) main.current?.focus({ preventScroll: true })
+    shown.current = { path, query }
+    isBack.current = false
+  }, [path, query])
   return (
     <>
       <header>
@@ -55,6 +55,13 @@ export function Frame({ session, onLeave, children }: FrameProps) {
         <TestBadge />
         <PersonMenu key={path} session={session} onLeave={onLeave} />
       </header>
+      <nav className="pages" aria-label={words.nav}>
+        {pages.map(([href, name]) => (
+          <Link key={href} href={href} aria-current={currentOf(path, href)}>
+            {name}
+          </Link>
+        ))}
+      </nav>
       <main ref={main} tabIndex={-1}>
         {children}
       </main>
@@ -62,24 +69,10 @@ export function Frame({ session, onLeave, children }: FrameProps) {
   )
 }
 
-/** Says on every page of a sandbox that the money is not real. */
-function TestBadge() {
-  const words = useWords()
-  return mode === 'sandbox' ? (
-    <span className="badge" title={words.sandbox}>
-      TEST
-    </span>
-  ) : null
-}
-
-function LanguageSwitch() {
-  const words = useWords()
-  const other = useLanguage() === 'fr' ? 'en' : 'fr'
-  return (
-    <button type="button" className="link" lang={other} onClick={() => chooseLanguage(other)}>
-      {words.otherLanguage}
-    </button>
-  )
+/** Says whether a link of the navigation leads to the present page, or to the list of it. */
+function currentOf(path: string, href: string): 'page' | 'true' | undefined {
+  if (path === href) return 'page'
+  return href !== '/' && path.startsWith(`${href}/`) ? 'true' : undefined
 }
 
 function PersonMenu({ session: { me, accounts }, onLeave }: Omit<FrameProps, 'children'>) {
@@ -108,7 +101,6 @@ function PersonMenu({ session: { me, accounts }, onLeave }: Omit<FrameProps, 'ch
           {words.merchantNumber(me.merchant.databaseId)}
         </p>
         <nav>
-          <Link href="/">{words.home.title}</Link>
           <Link href="/sessions">{words.sessions.title}</Link>
           {(accounts ?? []).slice(1).map(({ merchantId, merchantName }) => (
             <button
@@ -154,17 +146,4 @@ function closeOutside(menu: RefObject<HTMLDetailsElement>): () => void {
   return () => {
     for (const name of ['keydown', 'click']) removeEventListener(name, close)
   }
-}
-
-/** The page of a path that does not exist. */
-export function NotFound() {
-  const words = useWords()
-  return (
-    <section className="card">
-      <h1>{words.notFound}</h1>
-      <p>
-        <Link href="/">{words.toHome}</Link>
-      </p>
-    </section>
-  )
 }

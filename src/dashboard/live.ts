@@ -4,12 +4,13 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import {
   approvalChangesSubscription,
   batchChangesSubscription,
+  type PaymentRowFragment,
   paymentChangesSubscription,
   payoutChangesSubscription,
 } from './operations.ts'
 
 /** The pause after a change before the page reads again, so that many changes cost one read (a choice). */
-const calmMs = 400
+export const calmMs = 400
 
 /**
  * Reads again whenever money moved or an approval was asked for or decided, since `after`.
@@ -19,29 +20,49 @@ export function useMoneyChanges(after: number | null | undefined, readAgain: () 
   // Later reads bring later positions, but the subscriptions go on from the first one.
   const first = useRef<string | null>(null)
   first.current ??= after == null ? null : String(after)
-  const timer = useRef<ReturnType<typeof setTimeout> | null>(null)
-  const latest = useRef(readAgain)
-  latest.current = readAgain
-  useEffect(() => () => clearTimeout(timer.current ?? undefined), [])
-  const notice = () => {
-    timer.current ??= setTimeout(() => {
-      timer.current = null
-      latest.current()
-    }, calmMs)
-  }
+  const notice = useCalm(readAgain)
   useChanges(paymentChangesSubscription, first.current, notice)
   useChanges(payoutChangesSubscription, first.current, notice)
   useChanges(batchChangesSubscription, first.current, notice)
   useChanges(approvalChangesSubscription, first.current, notice)
 }
 
+/** Returns a function that calls `act` once after the pause, however often it is called meanwhile. */
+export function useCalm(act: () => void): () => void {
+  const timer = useRef<ReturnType<typeof setTimeout> | null>(null)
+  const latest = useRef(act)
+  latest.current = act
+  useEffect(() => () => clearTimeout(timer.current ?? undefined), [])
+  return () => {
+    timer.current ??= setTimeout(() => {
+      timer.current = null
+      latest.current()
+    }, calmMs)
+  }
+}
+
+/**
+ * Gives each payment that changed since `after`, as it is now, each change once and in order.
+ * @param after the position in the event log before the page was first read; null until it is known
+ */
+export function usePaymentChanges(
+  after: number | null,
+  onChange: (payment: PaymentRowFragment) => void,
+): void {
+  const first = useRef<string | null>(null)
+  first.current ??= after === null ? null : String(after)
+  useChanges(paymentChangesSubscription, first.current, ({ transactionChanged: { transaction } }) => {
+    if (transaction) onChange(transaction)
+  })
+}
+
 function useChanges<Change>(
   query: TypedDocumentNode<Change, { after?: string | null | undefined }>,
   after: string | null,
-  notice: () => void,
+  notice: (change: Change) => void,
 ): void {
   useSubscription({ query, variables: { after }, pause: after === null }, (_previous, change: Change) => {
-    notice()
+    notice(change)
     return change
   })
 }

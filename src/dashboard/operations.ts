@@ -6,7 +6,15 @@ export const possibleTypes: Record<string, string[]> = {
   Refusal: ["AccountInactiveError", "AddressNotAllowedError", "AlreadyMemberError", "CredentialsRejectedError", "DuplicatePayoutError", "DuplicateReferenceError", "ForbiddenError", "InsufficientBalanceError", "InvalidInputError", "LimitExceededError", "NotFoundError", "NotRefundableError", "OperatorUnavailableError", "OverloadedError", "PaymentRefusedError", "PaymentsOutHaltedError", "RateLimitedError", "RefundTooLargeError", "SecondFactorRequiredError", "SlugTakenError", "StateConflictError", "UnauthenticatedError"],
 }
 
+export type ApprovalStatus = "APPROVED" | "EXPIRED" | "NOT_REQUIRED" | "PENDING" | "REJECTED"
+
+export type FailureParty = "CUSTOMER" | "MERCHANT" | "OPERATOR" | "PLATFORM"
+
+export type FailureReason = "ALREADY_REVERSED" | "AMOUNT_OUT_OF_RANGE" | "CANCELLED" | "CREDENTIALS_REJECTED" | "CURRENCY_NOT_SUPPORTED" | "DUPLICATE_WINDOW" | "FLOAT_INSUFFICIENT" | "INSUFFICIENT_BALANCE" | "INVALID_REQUEST" | "NOT_REVERSIBLE" | "OPERATION_NOT_SUPPORTED" | "OPERATOR_UNAVAILABLE" | "PAYEE_LIMIT_REACHED" | "PAYEE_NAME_MISMATCH" | "PAYEE_NOT_ALLOWED" | "PAYEE_NOT_FOUND" | "PAYER_AUTH_FAILED" | "PAYER_BUSY" | "PAYER_DECLINED" | "PAYER_INSUFFICIENT_FUNDS" | "PAYER_LIMIT_REACHED" | "PAYER_MISMATCH" | "PAYER_NOT_ALLOWED" | "PAYER_NOT_FOUND" | "PAYER_TIMEOUT" | "PLATFORM_LIMIT_REACHED" | "SAME_PARTIES" | "UNSPECIFIED"
+
 export type Health = "DEGRADED" | "DOWN" | "OPERATIONAL"
+
+export type InitiationStatus = "CANCELLED" | "EXPIRED" | "FAILED" | "PENDING" | "PENDING_APPROVAL" | "PROCESSING" | "REVERSED" | "SUCCESS"
 
 export type MemberRole = "ADMIN" | "FINANCE" | "OWNER" | "VIEWER"
 
@@ -19,10 +27,14 @@ export type RequestPasswordResetInput = {
   merchantId?: number | null | undefined
 }
 
+export type RetryAdvice = "LATER" | "NO" | "NOW"
+
 export type SandboxSignInInput = {
   cookie?: boolean | null | undefined
   token: string
 }
+
+export type Scope = "BALANCE" | "BENEFICIARIES" | "BULK_PAY" | "DEPOSIT" | "PAY" | "PAYMENT_LINKS" | "PAYOUT" | "SETTINGS" | "TEAM" | "WEBHOOKS"
 
 export type SignInInput = {
   code?: string | null | undefined
@@ -30,6 +42,24 @@ export type SignInInput = {
   email: string
   merchantId?: number | null | undefined
   password: string
+}
+
+export type TimelineKind = "APPROVAL_REQUESTED" | "APPROVED" | "DIFFERENCE_DECIDED" | "OPERATOR_ANSWERED" | "OPERATOR_ASKED" | "OPERATOR_CALLED_BACK" | "OPERATOR_DID_NOT_ANSWER" | "OPERATOR_QUESTIONED" | "REFUNDED" | "REFUND_FAILED" | "REFUND_REQUESTED" | "REQUESTED" | "STATUS_CHANGED" | "WEBHOOK_SENT"
+
+export type TimelineSource = "MERCHANT" | "OPERATOR" | "PAYER" | "PLATFORM" | "SERVICE"
+
+export type TransactionFilter = {
+  amountMax?: number | null | undefined
+  amountMin?: number | null | undefined
+  createdFrom?: string | null | undefined
+  createdTo?: string | null | undefined
+  customerPhone?: string | null | undefined
+  paymentLink?: string | null | undefined
+  paymentMethod?: ReadonlyArray<PaymentMethod> | null | undefined
+  reference?: string | null | undefined
+  search?: string | null | undefined
+  status?: ReadonlyArray<TransactionStatus> | null | undefined
+  transactionType?: ReadonlyArray<TransactionType> | null | undefined
 }
 
 export type TransactionStatus = "CANCELLED" | "EXPIRED" | "FAILED" | "PENDING" | "PROCESSING" | "REVERSED" | "SUCCESS"
@@ -56,6 +86,7 @@ const figuresFragment = "fragment Figures on PaymentStats{timeZone total{count s
 
 export type PaymentRowFragment = {
   id: string
+  databaseId: number
   reference: string
   transactionType: TransactionType
   amount: number
@@ -64,13 +95,16 @@ export type PaymentRowFragment = {
   paymentMethod: PaymentMethod
   customerPhone: string
   createdAt: string
+  refundOf: {
+    id: string
+  } | null
   failure: {
     messageFr: string
     messageEn: string
   } | null
 }
 
-const paymentRowFragment = "fragment PaymentRow on Transaction{id reference transactionType amount settledAmount status paymentMethod customerPhone createdAt failure{messageFr messageEn}}"
+const paymentRowFragment = "fragment PaymentRow on Transaction{id databaseId reference transactionType amount settledAmount status paymentMethod customerPhone createdAt refundOf{id}failure{messageFr messageEn}}"
 
 export type RefusedFragment = {
   code: RefusalCode
@@ -154,6 +188,7 @@ export type HomeQuery = {
   transactions: {
     nodes: Array<{
       id: string
+      databaseId: number
       reference: string
       transactionType: TransactionType
       amount: number
@@ -162,6 +197,9 @@ export type HomeQuery = {
       paymentMethod: PaymentMethod
       customerPhone: string
       createdAt: string
+      refundOf: {
+        id: string
+      } | null
       failure: {
         messageFr: string
         messageEn: string
@@ -182,6 +220,7 @@ export type PaymentChangesSubscription = {
     cursor: string
     transaction: {
       id: string
+      databaseId: number
       reference: string
       transactionType: TransactionType
       amount: number
@@ -190,6 +229,9 @@ export type PaymentChangesSubscription = {
       paymentMethod: PaymentMethod
       customerPhone: string
       createdAt: string
+      refundOf: {
+        id: string
+      } | null
       failure: {
         messageFr: string
         messageEn: string
@@ -240,13 +282,197 @@ export type ApprovalChangesSubscriptionVariables = {
 
 export const approvalChangesSubscription = "subscription ApprovalChangesSubscription($after:String){approvalsChanged(after:$after){cursor}}" as unknown as TypedDocumentNode<ApprovalChangesSubscription, ApprovalChangesSubscriptionVariables>
 
+export type PaymentsQuery = {
+  asOfSequence: number | null
+  transactions: {
+    totalCount: number
+    nodes: Array<{
+      id: string
+      databaseId: number
+      reference: string
+      transactionType: TransactionType
+      amount: number
+      settledAmount: number | null
+      status: TransactionStatus
+      paymentMethod: PaymentMethod
+      customerPhone: string
+      createdAt: string
+      refundOf: {
+        id: string
+      } | null
+      failure: {
+        messageFr: string
+        messageEn: string
+      } | null
+    }>
+    pageInfo: {
+      hasNextPage: boolean
+      hasPreviousPage: boolean
+      startCursor: string | null
+      endCursor: string | null
+    }
+  } | null
+}
+
+export type PaymentsQueryVariables = {
+  filter?: TransactionFilter | null | undefined
+  first?: number | null | undefined
+  after?: string | null | undefined
+  last?: number | null | undefined
+  before?: string | null | undefined
+}
+
+export const paymentsQuery = ("query PaymentsQuery($filter:TransactionFilter$first:Int$after:String$last:Int$before:String){asOfSequence transactions(filter:$filter first:$first after:$after last:$last before:$before){totalCount nodes{...PaymentRow}pageInfo{hasNextPage hasPreviousPage startCursor endCursor}}}" + paymentRowFragment) as unknown as TypedDocumentNode<PaymentsQuery, PaymentsQueryVariables>
+
+export type LinkChoiceQuery = {
+  paymentLinks: {
+    nodes: Array<{
+      id: string
+      databaseId: number
+      title: string
+    }>
+  } | null
+}
+
+export type LinkChoiceQueryVariables = Record<string, never>
+
+export const linkChoiceQuery = "query LinkChoiceQuery{paymentLinks(first:100){nodes{id databaseId title}}}" as unknown as TypedDocumentNode<LinkChoiceQuery, LinkChoiceQueryVariables>
+
+export type PaymentQuery = {
+  asOfSequence: number | null
+  transaction: {
+    id: string
+    databaseId: number
+    reference: string
+    transactionType: TransactionType
+    amount: number
+    settledAmount: number | null
+    status: TransactionStatus
+    paymentMethod: PaymentMethod
+    customerPhone: string
+    createdAt: string
+    refundOf: {
+      id: string
+      databaseId: number
+      reference: string
+    } | null
+    failure: {
+      messageFr: string
+      messageEn: string
+      again: RetryAdvice
+      who: FailureParty
+    } | null
+    settledAt: string | null
+    operatorReference: string | null
+    late: boolean
+    receiptUrl: string | null
+    paymentUrl: string | null
+    expiresAt: string | null
+    refundedAmount: number
+    withheldAmount: number | null
+    approval: {
+      status: ApprovalStatus
+      expiresAt: string | null
+    } | null
+    paymentLink: {
+      id: string
+      databaseId: number
+      title: string
+    } | null
+    refunds: Array<{
+      id: string
+      databaseId: number
+      reference: string
+      transactionType: TransactionType
+      amount: number
+      settledAmount: number | null
+      status: TransactionStatus
+      paymentMethod: PaymentMethod
+      customerPhone: string
+      createdAt: string
+      refundOf: {
+        id: string
+      } | null
+      failure: {
+        messageFr: string
+        messageEn: string
+      } | null
+    }>
+    timeline: Array<{
+      at: string
+      kind: TimelineKind
+      source: TimelineSource
+      status: TransactionStatus | null
+      statusCode: number | null
+      durationMs: number | null
+      failureReason: FailureReason | null
+    }>
+  } | null
+}
+
+export type PaymentQueryVariables = {
+  id: string
+}
+
+export const paymentQuery = ("query PaymentQuery($id:ID!){asOfSequence transaction(by:{id:$id}){...PaymentRow settledAt operatorReference late receiptUrl paymentUrl expiresAt refundedAmount withheldAmount approval{status expiresAt}paymentLink{id databaseId title}refundOf{id databaseId reference}refunds{...PaymentRow}failure{messageFr messageEn again who}timeline{at kind source status statusCode durationMs failureReason}}}" + paymentRowFragment) as unknown as TypedDocumentNode<PaymentQuery, PaymentQueryVariables>
+
+export type RefundMutation = {
+  refundTransaction: {
+    __typename: "DuplicateReferenceError" | "InsufficientBalanceError" | "LimitExceededError" | "NotFoundError" | "NotRefundableError" | "OperatorUnavailableError" | "OverloadedError" | "PaymentRefusedError" | "PaymentsOutHaltedError" | "RefundTooLargeError" | "UnauthenticatedError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "InvalidInputError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+    problems: Array<{
+      field: string
+    }>
+  } | {
+    __typename: "PaymentInitiation"
+    id: string
+    status: InitiationStatus
+    transaction: {
+      id: string
+      databaseId: number
+      reference: string
+      transactionType: TransactionType
+      amount: number
+      settledAmount: number | null
+      status: TransactionStatus
+      paymentMethod: PaymentMethod
+      customerPhone: string
+      createdAt: string
+      refundOf: {
+        id: string
+      } | null
+      failure: {
+        messageFr: string
+        messageEn: string
+      } | null
+    } | null
+  } | null
+}
+
+export type RefundMutationVariables = {
+  id: string
+  amount: number
+  reason?: string | null | undefined
+}
+
+export const refundMutation = ("mutation RefundMutation($id:ID!$amount:Amount!$reason:String){refundTransaction(id:$id amount:$amount reason:$reason){__typename ...on PaymentInitiation{id status transaction{...PaymentRow}}...Refused ...on InvalidInputError{problems{field}}}}" + paymentRowFragment + refusedFragment) as unknown as TypedDocumentNode<RefundMutation, RefundMutationVariables>
+
 export type SessionQuery = {
   me: {
     id: string
+    scopes: Array<Scope>
     merchant: {
       id: string
       databaseId: number
       name: string
+      timeZone: string
     }
     member: {
       id: string
@@ -264,7 +490,7 @@ export type SessionQuery = {
 
 export type SessionQueryVariables = Record<string, never>
 
-export const sessionQuery = "query SessionQuery{me{id merchant{id databaseId name}member{id databaseId name email role}}accounts{merchantId merchantName}}" as unknown as TypedDocumentNode<SessionQuery, SessionQueryVariables>
+export const sessionQuery = "query SessionQuery{me{id scopes merchant{id databaseId name timeZone}member{id databaseId name email role}}accounts{merchantId merchantName}}" as unknown as TypedDocumentNode<SessionQuery, SessionQueryVariables>
 
 export type SignInMutation = {
   signIn: {

@@ -4,6 +4,12 @@
 /** Whether the service moves real money. */
 export const mode: 'sandbox' | 'production' = content('mode') === 'production' ? 'production' : 'sandbox'
 
+/**
+ * Whether the browser sent no session with its question for this page. It may have one all the same: it sends
+ * none after a link on a page of another site.
+ */
+export const cameWithoutSession = content('session') === 'none'
+
 /** The address of the dashboard, with a slash at its end. It does not change while the visitor moves on. */
 export const folder = new URL(content('folder'), document.baseURI)
 

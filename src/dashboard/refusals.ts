@@ -22,9 +22,7 @@ export function codeOf(error: CombinedError | undefined): string {
 /** Writes an error of a whole request for a person. */
 export function errorText(error: CombinedError, words: Words): string {
   if (error.networkError !== undefined) return words.failure.network
-  const code = codeOf(error)
-  if (code === 'FORBIDDEN') return words.failure.forbidden
-  return words.refusals[code as keyof typeof words.refusals] ?? words.failure.unknown
+  return words.refusals[codeOf(error) as keyof typeof words.refusals] ?? words.failure.unknown
 }
 
 /** Writes why a mutation failed, whether the request or its result says so; undefined where it succeeded. */

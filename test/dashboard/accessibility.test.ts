@@ -43,6 +43,27 @@ async function figures(): Promise<void> {
   await page.locator('figure summary').click()
 }
 
+async function filters(): Promise<void> {
+  await goTo('/payments?status=over&link=77')
+  await page.getByText('Filtres (2)').click()
+  await page.getByRole('button', { name: 'Enregistrer ce filtre' }).click()
+}
+async function paymentOf(amount: string): Promise<void> {
+  const { rows } = await service.database.owner.query<{ id: string }>(
+    'SELECT id FROM transaction WHERE amount = $1',
+    [amount],
+  )
+  await goTo(`/payments/${rows[0]?.id}`)
+}
+async function refund(): Promise<void> {
+  await paymentOf('12500')
+  await page.getByRole('button', { name: 'Rembourser' }).click()
+}
+async function refundCheck(): Promise<void> {
+  await refund()
+  await page.getByRole('button', { name: 'Continuer' }).click()
+}
+
 /** The screens in the order of a visit, each with a text that shows that it is there. */
 const screens: readonly [name: string, shows: string, open: () => Promise<unknown>][] = [
   ['sign-in', 'form button', () => goTo('')],
@@ -56,6 +77,13 @@ const screens: readonly [name: string, shows: string, open: () => Promise<unknow
   ['home', '.rows', home],
   ['home-figures', 'table', figures],
   ['menu', 'nav', menu],
+  ['payments', '.rows', () => goTo('/payments')],
+  ['payments-filters', '.conditions', () => filters()],
+  ['payment-failed', '.timeline', () => paymentOf('1000000')],
+  ['payment', '.timeline', () => paymentOf('12500')],
+  ['refund', 'dialog[open] form', () => refund()],
+  ['refund-check', 'dialog[open] .sum', () => refundCheck()],
+  ['payment-missing', 'main p', () => goTo('/payments/0')],
   ['sessions', '.rows', () => goTo('/sessions')],
   ['missing', 'main h1', () => goTo('/nothing-here')],
 ]
@@ -105,14 +133,17 @@ describe.skipIf(cannotLook)('every screen of the dashboard', () => {
     expect(await page.locator(shows).first().isVisible()).toBe(true)
   })
 
-  test.each(['', '/sessions'])('the screen "%s" is in English from end to end', async (path) => {
-    await page.evaluate(`localStorage.setItem('language', 'en')`)
-    await goTo(path)
-    await page.locator('.rows').first().waitFor()
-    await expectAccessible(page)
-    const shown = await page.locator('main').innerText()
-    expect(shown).not.toMatch(/[éèàç’]|\bles?\b|\bdes?\b|paiement/)
-    await photograph(page, `app/en${path.replace('/', '-')}`)
-    await page.evaluate(`localStorage.clear()`)
-  })
+  test.each(['', '/payments', '/payments?status=failed', '/sessions'])(
+    'the screen "%s" is in English from end to end',
+    async (path) => {
+      await page.evaluate(`localStorage.setItem('language', 'en')`)
+      await goTo(path)
+      await page.locator('.rows').first().waitFor()
+      await expectAccessible(page)
+      const shown = await page.locator('main').innerText()
+      expect(shown).not.toMatch(/[éèàç’]|\bles?\b|\bdes?\b|paiement/)
+      await photograph(page, `app/en${path.replaceAll(/\W/g, '-')}`)
+      await page.evaluate(`localStorage.clear()`)
+    },
+  )
 })

@@ -152,7 +152,7 @@ describe.skipIf(cannotLook)('the first screen', () => {
     await service.app.services.sandbox?.advanceClock(2 * 60_000)
     await eventually(async () =>
       expect(await rowsOf(page)).toEqual([
-        expect.stringMatching(/50 000 F CFA repris$/),
+        expect.stringMatching(/50 000 F CFA rendu$/),
         expect.stringMatching(/5 000 F CFA réussi$/),
       ]),
     )
@@ -225,7 +225,7 @@ describe.skipIf(cannotLook)('the first screen', () => {
       expect(await rowsOf(page)).toEqual([expect.stringContaining('<b><img src=x')]),
     )
     expect(await page.locator('header').innerText()).toContain(`Chez ${attack}`)
-    expect(await page.title()).toBe(`Tableau de bord · Chez ${attack}`)
+    expect(await page.title()).toBe(`Accueil · Chez ${attack}`)
     expect(await page.locator('main img, main b, header img, main script').count()).toBe(0)
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360)
     await page.close()

@@ -82,7 +82,7 @@ describe('a file', () => {
     })
     expect(headers['content-encoding']).toBe(encoding)
     expect(decode(body).equals(plain.body)).toBe(true)
-    expect(plain.text).toContain('graphql')
+    expect(plain.text).toContain('./person-')
   })
 
   test('that does not exist is 404', async () => {
@@ -105,6 +105,14 @@ test('HEAD has the headers of GET, without a body', async () => {
 test('the first page leads to the dashboard', async () => {
   expect((await ask('/')).text).toContain('<a href="/app">Tableau de bord</a>')
   expect((await ask('/?lang=en')).text).toContain('<a href="/app">Dashboard</a>')
+})
+
+test('the page says whether the browser has a session', async () => {
+  const facts = async (cookie: string) =>
+    /<meta name="session" content="(\w+)"/.exec((await ask('/app', { Cookie: cookie })).text)?.[1]
+  expect(await facts('theme=dark')).toBe('none')
+  expect(await facts('theme=dark; merchant_session=abc')).toBe('kept')
+  expect(await facts('__Host-merchant_session=abc')).toBe('kept')
 })
 
 test('the page says that the service is in production', async () => {

@@ -1,17 +1,15 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { passwordBounds } from '../../src/identity/members/passwords.ts'
-import { totpCode } from '../../src/identity/members/totp.ts'
 import { deactivateMerchant } from '../../src/resources/merchants/deactivate.ts'
 import { fundMerchant } from '../../src/resources/merchants/fund.ts'
 import { offerSandboxSignIn } from '../../src/resources/team/sandbox-sign-in.ts'
 import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
-import { fromBase32 } from '../kit/base32.ts'
 import { cannotLook, type TestBrowser } from '../kit/browser.ts'
-import { openDashboard, signedIn, typeCredentials, visit } from '../kit/dashboard.ts'
+import { openDashboard, typeCredentials, visit } from '../kit/dashboard.ts'
 import { eventually } from '../kit/eventually.ts'
 import { customer } from '../kit/fixture.ts'
-import { makePerson, type PasswordMember } from '../kit/people.ts'
+import { makePerson, type PasswordMember, secondFactor } from '../kit/people.ts'
 import { useBounds } from '../kit/use-bounds.ts'
 
 // A person signs in and out, in real Chromium on a small telephone.
@@ -25,25 +23,19 @@ let shop: TestMerchant
 
 const forgive = () => service.database.owner.query('DELETE FROM sign_in_wait')
 const shows = async (page: Page, name: string) => {
-  await page.getByRole('heading', { name }).waitFor()
+  await page.getByRole('heading', { name, exact: true }).waitFor()
   return true
 }
 const isHome = (page: Page) => shows(page, 'Disponible')
 const isSignIn = (page: Page) => shows(page, 'Connexion')
-const openMenu = (page: Page) => page.locator('.menu > summary').click()
-
-/** Switches the second factor of a person on. @returns a maker of codes, and the recovery codes */
-async function secondFactor({ token, password }: PasswordMember) {
-  const run = async (document: string, variables: object) =>
-    (await service.graphql(document, variables, token)).body['data']
-  const start =
-    'mutation ($password: String!) { startTotp(password: $password) { ... on TotpSetup { secret } } }'
-  const { secret } = (await run(start, { password })).startTotp
-  const code = (step = 0) => totpCode(fromBase32(secret), BigInt(Math.floor(Date.now() / 30_000) + step))
-  const confirm = 'mutation ($code: String!) { confirmTotp(code: $code) { ... on RecoveryCodes { codes } } }'
-  const { codes } = (await run(confirm, { code: code(-1) })).confirmTotp as { codes: string[] }
-  return { code, codes }
+/** Signs a person in by the form, as a stranger does. */
+async function signedIn(person: PasswordMember): Promise<Page> {
+  const page = await visit(browser, `${service.url}/app`)
+  await typeCredentials(page, person)
+  await isHome(page)
+  return page
 }
+const openMenu = (page: Page) => page.locator('.menu > summary').click()
 
 describe.skipIf(cannotLook)('signing in', () => {
   beforeAll(async () => {
@@ -78,7 +70,7 @@ describe.skipIf(cannotLook)('signing in', () => {
   })
 
   test('no script holds a secret of the session', async () => {
-    const page = await signedIn(browser, service, await makePerson(service, shop.merchantId))
+    const page = await signedIn(await makePerson(service, shop.merchantId))
     const held = await page.evaluate(
       'JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }, location.href])',
     )
@@ -90,7 +82,7 @@ describe.skipIf(cannotLook)('signing in', () => {
 
   test('by the keyboard alone, with a code, and without the telephone with a recovery code', async () => {
     const person = await makePerson(service, shop.merchantId)
-    const { code, codes } = await secondFactor(person)
+    const { code, codes } = await secondFactor(service, person)
     const credentials = async (page: Page) => {
       await page.getByLabel('Adresse e-mail').waitFor()
       await page.keyboard.type(person.email)
@@ -177,7 +169,7 @@ describe.skipIf(cannotLook)('signing in', () => {
   })
 
   test('signing out ends the session, and the way back shows nothing', async () => {
-    const page = await signedIn(browser, service, await makePerson(service, shop.merchantId))
+    const page = await signedIn(await makePerson(service, shop.merchantId))
     const [cookie] = await browser.context.cookies()
     await openMenu(page)
     await page.getByRole('button', { name: 'Se déconnecter' }).click()
@@ -192,7 +184,7 @@ describe.skipIf(cannotLook)('signing in', () => {
 
   test('the sessions of a person: one is ended, then all of them', async () => {
     const person = await makePerson(service, shop.merchantId)
-    const page = await signedIn(browser, service, person)
+    const page = await signedIn(person)
     await openMenu(page)
     await page.getByRole('link', { name: 'Mes connexions' }).click()
     await page.getByText('Cet appareil').waitFor()
@@ -209,7 +201,7 @@ describe.skipIf(cannotLook)('signing in', () => {
 
   test('a person who was signed out elsewhere is asked to sign in again, and comes back', async () => {
     const person = await makePerson(service, shop.merchantId)
-    const page = await signedIn(browser, service, person)
+    const page = await signedIn(person)
     const everywhere = 'mutation { signOutEverywhere { __typename } }'
     await service.graphql(everywhere, {}, person.token)
     await page.getByText('Votre session est terminée. Connectez-vous de nouveau.').waitFor()
@@ -224,7 +216,7 @@ describe.skipIf(cannotLook)('signing in', () => {
     const first = await makePerson(service, shop.merchantId, { email })
     const other = await service.merchant('Pharmacie du Fleuve')
     await makePerson(service, other.merchantId, { email, role: 'viewer' })
-    const page = await signedIn(browser, service, first)
+    const page = await signedIn(first)
     await openMenu(page)
     await page.getByRole('button', { name: 'Passer à Pharmacie du Fleuve' }).click()
     await page.getByText('Connectez-vous à Pharmacie du Fleuve').waitFor()
@@ -243,9 +235,9 @@ describe.skipIf(cannotLook)('signing in', () => {
       await makePerson(service, alpha.merchantId),
       await makePerson(service, beta.merchantId),
     ]
-    const first = await signedIn(browser, service, ali)
+    const first = await signedIn(ali)
     await first.getByText('en direct').waitFor()
-    const second = await signedIn(browser, service, binta)
+    const second = await signedIn(binta)
     expect(await second.locator('main').innerText()).toMatch(/22.222/)
     const shown: string[] = []
     const mixed: string[] = []
@@ -284,7 +276,7 @@ describe.skipIf(cannotLook)('signing in', () => {
   test('an account that is closed ends the session of its page', async () => {
     const closed = await service.merchant('Fermé')
     const person = await makePerson(service, closed.merchantId)
-    const page = await signedIn(browser, service, person)
+    const page = await signedIn(person)
     await page.getByText('en direct').waitFor()
     await deactivateMerchant(service.app.services, closed.merchantId)
     await page.getByText('Votre session est terminée. Connectez-vous de nouveau.').waitFor()

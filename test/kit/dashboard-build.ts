@@ -33,7 +33,10 @@ export interface FirstFile {
   bytes: number
 }
 
-/** The page, and the files that it and the scripts among them name without waiting for the visitor. */
+/**
+ * The page, and the files that it and the scripts among them name without waiting for the visitor: those of a
+ * signed-in person, which are more than those of a stranger.
+ */
 export function firstFiles(folder = builtFolder): FirstFile[] {
   const page = readFileSync(join(folder, 'index.html'), 'utf8')
   const named = Array.from(page.matchAll(/(?:src|href)="\.\/(assets\/[^"]+)"/g), ([, name = '']) => name)
@@ -41,8 +44,8 @@ export function firstFiles(folder = builtFolder): FirstFile[] {
   for (const name of all) {
     if (!name.endsWith('.js')) continue
     const script = readFileSync(join(folder, name), 'utf8')
-    for (const [, file = ''] of script.matchAll(/(?:\bfrom|\bimport)\s*"\.\/([^"]+)"/g))
-      all.add(`assets/${file}`)
+    const imports = /(?:\bfrom|\bimport)\s*"\.\/([^"]+)"|\bimport\(\s*[`"']\.\/(person-[^`"']+)/g
+    for (const [, file, screens] of script.matchAll(imports)) all.add(`assets/${file ?? screens}`)
   }
   const bytesOf = (name: string) => statSync(join(folder, `${name}.br`)).size
   return [

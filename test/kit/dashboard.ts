@@ -15,6 +15,10 @@ export async function openDashboard<Service extends TestApp>(
 /** Opens a page of the dashboard as a stranger: without the cookie and the language of an earlier visitor. */
 export async function visit(browser: TestBrowser, address: string): Promise<Page> {
   await browser.context.clearCookies()
+  return openAfresh(browser, address)
+}
+
+async function openAfresh(browser: TestBrowser, address: string): Promise<Page> {
   const page = await browser.context.newPage()
   await page.goto(new URL('/schema.graphql', address).href)
   await page.evaluate('localStorage.clear()')
@@ -32,14 +36,17 @@ export async function typeCredentials(
   await page.getByRole('button', { name: 'Se connecter' }).click()
 }
 
-/** Opens the dashboard and signs the person in. */
+/** Opens the dashboard as a person who signed in before. */
 export async function signedIn(
   browser: TestBrowser,
   service: TestApp,
-  person: PasswordMember,
+  { token }: PasswordMember,
+  path = '',
 ): Promise<Page> {
-  const page = await visit(browser, `${service.url}/app`)
-  await typeCredentials(page, person)
-  await page.getByRole('heading', { name: 'Disponible' }).waitFor()
+  await browser.context.clearCookies()
+  const cookie = { name: 'merchant_session', value: token, url: service.url }
+  await browser.context.addCookies([{ ...cookie, httpOnly: true, sameSite: 'Strict' }])
+  const page = await openAfresh(browser, `${service.url}/app${path}`)
+  await page.locator('.menu').waitFor()
   return page
 }

@@ -1,7 +1,8 @@
 import type { CombinedError } from '@urql/preact'
 import { useEffect, useState } from 'preact/hooks'
 import { useWords } from '../language.ts'
-import { errorText } from '../refusals.ts'
+import { mode } from '../page-facts.ts'
+import { codeOf, errorText } from '../refusals.ts'
 
 /** The time after which a page that still loads says that the network is slow, in milliseconds. */
 const slowAfterMs = 4_000
@@ -27,7 +28,7 @@ export function Failure({ error, retry }: { error: CombinedError; retry: () => v
   const requestId = error.graphQLErrors[0]?.extensions['requestId']
   return (
     <section className="alert" role="alert">
-      <p>{errorText(error, words)}</p>
+      <p>{codeOf(error) === 'FORBIDDEN' ? words.failure.forbidden : errorText(error, words)}</p>
       {typeof requestId === 'string' && (
         <p className="soft">
           {words.failure.requestId} <code>{requestId}</code>
@@ -50,5 +51,20 @@ export function Stale({ retry }: { retry: () => void }) {
         {words.failure.retry}
       </button>
     </p>
+  )
+}
+
+/** The first steps of an account without any payment. */
+export function FirstSteps() {
+  const words = useWords()
+  return (
+    <>
+      <p>{words.home.empty}</p>
+      <ul className="steps">
+        {(mode === 'sandbox' ? words.home.firstStepsSandbox : words.home.firstSteps).map((step) => (
+          <li key={step}>{step}</li>
+        ))}
+      </ul>
+    </>
   )
 }

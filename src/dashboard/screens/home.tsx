@@ -1,16 +1,19 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { Link } from 'wouter-preact'
 import { dayOf, formatMoment, formatPhone, formatShare, formatXof, usualZone } from '../format.ts'
 import { useLanguage, useWords } from '../language.ts'
 import { useLiveness, useMoneyChanges } from '../live.ts'
 import { type FiguresFragment, type HomeQuery, homeQuery } from '../operations.ts'
-import { mode } from '../page-facts.ts'
 import { MonthChart } from '../parts/month-chart.tsx'
 import { PaymentRow } from '../parts/payment-row.tsx'
-import { Failure, Loading, Stale } from '../parts/states.tsx'
+import { Failure, FirstSteps, Loading, Stale } from '../parts/states.tsx'
 import { useSteadyQuery } from '../steady-query.ts'
 
 const dayMs = 86_400_000
 const chartDays = 30
+/** The pause between two reads of the screen where no money moves. */
+const healthMs = 60_000
 
 /** The first screen: the money now and today, the last 30 days, what waits, and the last payments, live. */
 export function HomeScreen() {
@@ -19,6 +22,13 @@ export function HomeScreen() {
   const from = dayOf(new Date(Date.now() - (chartDays - 1) * dayMs))
   const { data, error, again } = useSteadyQuery(homeQuery, { from })
   useMoneyChanges(data?.asOfSequence, again)
+  // The health of an operator changes without an event.
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') again()
+    }, healthMs)
+    return () => clearInterval(timer)
+  }, [])
   if (!data) return error ? <Failure error={error} retry={again} /> : <Loading />
   return (
     <div className="home">
@@ -205,21 +215,11 @@ function LastPayments({ data: { transactions, in: received } }: Part) {
           ))}
         </ul>
       )}
+      {payments.length > 0 && (
+        <p>
+          <Link href="/payments">{words.home.allPayments}</Link>
+        </p>
+      )}
     </Card>
-  )
-}
-
-/** The first steps of an account without any payment. */
-function FirstSteps() {
-  const words = useWords()
-  return (
-    <>
-      <p>{words.home.empty}</p>
-      <ul className="steps">
-        {(mode === 'sandbox' ? words.home.firstStepsSandbox : words.home.firstSteps).map((step) => (
-          <li key={step}>{step}</li>
-        ))}
-      </ul>
-    </>
   )
 }

@@ -1,0 +1,54 @@
+import { Link, Route, Switch } from 'wouter-preact'
+import { Frame } from './frame.tsx'
+import { useWords } from './language.ts'
+import { MeContext, meOf } from './me.ts'
+import type { SessionQuery } from './operations.ts'
+import { HomeScreen } from './screens/home.tsx'
+import { PaymentScreen } from './screens/payment.tsx'
+import { PaymentsScreen } from './screens/payments.tsx'
+import { SessionsScreen } from './screens/sessions.tsx'
+import type { SignInStart } from './screens/sign-in.tsx'
+
+interface PersonScreensProps {
+  session: SessionQuery & { me: NonNullable<SessionQuery['me']> }
+  /** Called after the session was ended on purpose, with what the next sign-in knows. */
+  onLeave: (next: SignInStart) => void
+}
+
+/** The screens of a signed-in person. A stranger's page does not load them. */
+export function PersonScreens({ session, onLeave }: PersonScreensProps) {
+  return (
+    <MeContext.Provider value={meOf(session.me)}>
+      <Frame session={session} onLeave={onLeave}>
+        <Switch>
+          <Route path="/">
+            <HomeScreen />
+          </Route>
+          <Route path="/payments">
+            <PaymentsScreen />
+          </Route>
+          <Route path="/payments/:id">{({ id }) => <PaymentScreen key={id} id={id} />}</Route>
+          <Route path="/sessions">
+            <SessionsScreen />
+          </Route>
+          <Route>
+            <NotFound />
+          </Route>
+        </Switch>
+      </Frame>
+    </MeContext.Provider>
+  )
+}
+
+/** The page of a path that does not exist. */
+function NotFound() {
+  const words = useWords()
+  return (
+    <section className="card">
+      <h1>{words.notFound}</h1>
+      <p>
+        <Link href="/">{words.toHome}</Link>
+      </p>
+    </section>
+  )
+}
