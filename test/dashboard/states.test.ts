@@ -97,12 +97,16 @@ describe.skipIf(cannotLook)('a screen', () => {
     const page = await signedIn(browser, service, person)
     await page.goto(`${service.url}/app/payments/${paid.data.transaction_id}`)
     await page.getByRole('button', { name: 'Rembourser' }).click()
+    await page.getByRole('button', { name: 'Continuer' }).click()
+    const send = page.getByRole('button', { name: /^Rendre/ })
+    await send.waitFor()
     await service.database.owner.query(`UPDATE team_member SET role = 'viewer' WHERE id = $1`, [
       person.memberId,
     ])
-    await page.getByRole('button', { name: 'Continuer' }).click()
-    await page.getByRole('button', { name: /^Rendre/ }).click()
-    await page.getByText('Votre session est terminée. Connectez-vous de nouveau.').waitFor()
+    // The page may find out by itself, before the button is pressed.
+    const ended = page.getByText('Votre session est terminée. Connectez-vous de nouveau.')
+    await Promise.any([send.click(), ended.waitFor()])
+    await ended.waitFor()
     const { rows } = await service.database.owner.query(
       'SELECT FROM transaction WHERE refund_of_id IS NOT NULL',
     )

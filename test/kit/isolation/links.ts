@@ -112,8 +112,9 @@ export async function linkOf(service: TestApp, token: string, name: string): Pro
   await service.rest('POST', '/payment-links', { token, body })
   await service.database.owner.query(
     `INSERT INTO transaction (merchant_id, transaction_type, payment_method, customer_phone, amount, status,
-       reference, request_data, payment_link_id)
-     SELECT merchant_id, 'pay', 'OperatorA', '+22370000002', amount, 'failed', 'paid-' || $1, '{}', id
+       reference, request_data, payment_link_id, created_at)
+     SELECT merchant_id, 'pay', 'OperatorA', '+22370000002', amount, 'failed', 'paid-' || $1, '{}', id,
+       created_at
      FROM payment_link WHERE title = $2`,
     [name, body.title],
   )
