@@ -190,6 +190,31 @@ describe.skipIf(cannotLook)('a payment', () => {
     await page.close()
   })
 
+  test('a service that is busy carries the refund out later, under the same key', async () => {
+    const shop = await service.merchant('Épicerie')
+    const id = await pay(shop, 9_000)
+    const page = await open(shop, id)
+    await press(page, 'Rembourser')
+    await page.getByLabel('Montant à rendre').fill('3000')
+    await press(page, 'Continuer')
+    const keys: (string | undefined)[] = []
+    const busy = { __typename: 'OverloadedError', code: 'OVERLOADED', message: 'Busy.', retryAfter: 1 }
+    await page.route('**/graphql', async (route) => {
+      if (!route.request().postData()?.includes('refundTransaction')) return route.continue()
+      keys.push(route.request().headers()['idempotency-key'])
+      if (keys.length > 1) return route.continue()
+      return route.fulfill({ json: { data: { refundTransaction: busy } } })
+    })
+    await press(page, /Rendre 3.000/)
+    await page.getByText('Le service est occupé.').waitFor()
+    expect(await dialogOf(page)).toContain('Résultat inconnu 3 000 F CFA')
+    await press(page, 'Réessayer')
+    await page.getByText(/3.000.F.CFA ont été rendus au client\./).waitFor()
+    expect([new Set(keys).size, keys.length]).toEqual([1, 2])
+    expect(await refundsOf(id)).toEqual(['3000 success'])
+    await page.close()
+  })
+
   test('a double click sends no money, and no part of a franc is taken for thousands', async () => {
     const shop = await service.merchant('Épicerie')
     const id = await pay(shop, 9_000)

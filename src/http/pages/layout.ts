@@ -6,7 +6,7 @@ import { assets } from './assets.ts'
 
 export type PageLanguage = Language
 
-/** The visitor for whom a page is drawn. */
+/** The choices of a visitor and of the service that change how each page is drawn. */
 export interface PageReader {
   language: PageLanguage
   /** The query that names the language in addresses; empty where the browser decides. */
