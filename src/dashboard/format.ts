@@ -75,3 +75,11 @@ export function formatPhone(phone: string): string {
   const [, digits] = /^\+223(\d{8})$/.exec(phone) ?? []
   return digits?.replaceAll(/(\d{2})(?=\d)/g, '$1 ') ?? phone
 }
+
+/**
+ * Keeps words that a person typed apart from the words of the page around them: a number that follows Arabic
+ * words would be drawn before them.
+ */
+export function isolate(words: string): string {
+  return words && `\u2068${words}\u2069`
+}

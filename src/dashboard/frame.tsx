@@ -26,6 +26,7 @@ export function Frame({ session, onLeave, children }: FrameProps) {
   const pages = [
     ['/', words.home.title],
     ['/payments', words.payments.title],
+    ['/approvals', words.approvals.title],
   ] as const
   const page = pages.find(([href]) => currentOf(path, href))?.[1] ?? words.title
   useEffect(() => {
@@ -48,6 +49,11 @@ export function Frame({ session, onLeave, children }: FrameProps) {
     shown.current = { path, query }
     isBack.current = false
   }, [path, query])
+  // A small screen does not show all names of the navigation.
+  const names = useRef<HTMLElement>(null)
+  useEffect(() => {
+    names.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  }, [page])
   return (
     <>
       <header>
@@ -55,7 +61,7 @@ export function Frame({ session, onLeave, children }: FrameProps) {
         <TestBadge />
         <PersonMenu key={path} session={session} onLeave={onLeave} />
       </header>
-      <nav className="pages" aria-label={words.nav}>
+      <nav className="pages" ref={names} aria-label={words.nav}>
         {pages.map(([href, name]) => (
           <Link key={href} href={href} aria-current={currentOf(path, href)}>
             {name}

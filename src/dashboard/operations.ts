@@ -6,7 +6,11 @@ export const possibleTypes: Record<string, string[]> = {
   Refusal: ["AccountInactiveError", "AddressNotAllowedError", "AlreadyMemberError", "CredentialsRejectedError", "DuplicatePayoutError", "DuplicateReferenceError", "ForbiddenError", "InsufficientBalanceError", "InvalidInputError", "LimitExceededError", "NotFoundError", "NotRefundableError", "OperatorUnavailableError", "OverloadedError", "PaymentRefusedError", "PaymentsOutHaltedError", "RateLimitedError", "RefundTooLargeError", "SecondFactorRequiredError", "SlugTakenError", "StateConflictError", "UnauthenticatedError"],
 }
 
+export type ApprovalObstacle = "DECIDED" | "MAKER" | "NEW_MEMBER" | "NOT_WAITING" | "NO_PERSON" | "ROLE" | "UNKNOWN_MAKER"
+
 export type ApprovalStatus = "APPROVED" | "EXPIRED" | "NOT_REQUIRED" | "PENDING" | "REJECTED"
+
+export type AuthorKind = "API_KEY" | "MEMBER"
 
 export type FailureParty = "CUSTOMER" | "MERCHANT" | "OPERATOR" | "PLATFORM"
 
@@ -19,6 +23,8 @@ export type InitiationStatus = "CANCELLED" | "EXPIRED" | "FAILED" | "PENDING" | 
 export type MemberRole = "ADMIN" | "FINANCE" | "OWNER" | "VIEWER"
 
 export type PaymentMethod = "OperatorA" | "OperatorB" | "OperatorC" | "OperatorD"
+
+export type PayoutMethod = "BankTransfer" | "OperatorA" | "OperatorB" | "OperatorC" | "OperatorD"
 
 export type RefusalCode = "ACCOUNT_INACTIVE" | "ADDRESS_NOT_ALLOWED" | "ALREADY_MEMBER" | "AMBIGUOUS_REFERENCE" | "AMOUNT_CHANGED" | "BODY_TOO_LARGE" | "CREDENTIALS_REJECTED" | "DUPLICATE_PAYOUT" | "DUPLICATE_REFERENCE" | "FORBIDDEN" | "HEADERS_TOO_LARGE" | "IDEMPOTENCY_KEY_BUSY" | "IDEMPOTENCY_KEY_REUSED" | "INSUFFICIENT_BALANCE" | "INTERNAL" | "INVALID_INPUT" | "LIMIT_EXCEEDED" | "LINK_CLOSED" | "MALFORMED_REQUEST" | "METHOD_NOT_ALLOWED" | "NOT_FOUND" | "NOT_REFUNDABLE" | "OPERATOR_UNAVAILABLE" | "OPERATOR_UNREACHABLE" | "OVERLOADED" | "PAYMENTS_OUT_HALTED" | "PAYMENT_REFUSED" | "RATE_LIMITED" | "REFUND_TOO_LARGE" | "REQUEST_TIMEOUT" | "SECOND_FACTOR_REQUIRED" | "SERVICE_DOWN" | "SLUG_TAKEN" | "STATE_CONFLICT" | "UNAUTHENTICATED" | "UNSUPPORTED_MEDIA_TYPE"
 
@@ -65,6 +71,30 @@ export type TransactionFilter = {
 export type TransactionStatus = "CANCELLED" | "EXPIRED" | "FAILED" | "PENDING" | "PROCESSING" | "REVERSED" | "SUCCESS"
 
 export type TransactionType = "BALANCE_CHECK" | "DEPOSIT" | "PAY"
+
+export type WaitingApprovalFragment = {
+  status: ApprovalStatus
+  required: number
+  digest: string | null
+  expiresAt: string | null
+  requestedAt: string | null
+  canApprove: boolean
+  cannotApproveBecause: ApprovalObstacle | null
+  requestedBy: {
+    kind: AuthorKind
+    name: string
+  } | null
+  approvedBy: Array<{
+    at: string
+    counts: boolean
+    member: {
+      id: string
+      name: string
+    }
+  }>
+}
+
+const waitingApprovalFragment = "fragment WaitingApproval on Approval{status required digest expiresAt requestedAt canApprove cannotApproveBecause requestedBy{kind name}approvedBy{at counts member{id name}}}"
 
 export type FiguresFragment = {
   timeZone: string
@@ -113,6 +143,327 @@ export type RefusedFragment = {
 }
 
 const refusedFragment = "fragment Refused on Refusal{code message retryAfter}"
+
+export type ApprovalsQuery = {
+  asOfSequence: number | null
+  approvalsWaiting: {
+    totalCount: number
+    nodes: Array<{
+      __typename: "Batch"
+      id: string
+      databaseId: number
+      title: string | null
+      recipientCount: number
+      totalAmount: number
+      duplicates: Array<{
+        account: string
+        recipientCount: number
+      }>
+      approval: {
+        status: ApprovalStatus
+        required: number
+        digest: string | null
+        expiresAt: string | null
+        requestedAt: string | null
+        canApprove: boolean
+        cannotApproveBecause: ApprovalObstacle | null
+        requestedBy: {
+          kind: AuthorKind
+          name: string
+        } | null
+        approvedBy: Array<{
+          at: string
+          counts: boolean
+          member: {
+            id: string
+            name: string
+          }
+        }>
+      }
+    } | {
+      __typename: "DepositApproval"
+      id: string
+      databaseId: number
+      transaction: {
+        id: string
+        databaseId: number
+        amount: number
+        customerPhone: string
+        paymentMethod: PaymentMethod
+        reference: string
+        refundOf: {
+          id: string
+          databaseId: number
+          reference: string
+        } | null
+      }
+      approval: {
+        status: ApprovalStatus
+        required: number
+        digest: string | null
+        expiresAt: string | null
+        requestedAt: string | null
+        canApprove: boolean
+        cannotApproveBecause: ApprovalObstacle | null
+        requestedBy: {
+          kind: AuthorKind
+          name: string
+        } | null
+        approvedBy: Array<{
+          at: string
+          counts: boolean
+          member: {
+            id: string
+            name: string
+          }
+        }>
+      }
+    } | {
+      __typename: "Payout"
+      id: string
+      databaseId: number
+      amount: number
+      beneficiaryName: string | null
+      destinationPhone: string
+      paymentMethod: PayoutMethod
+      reference: string
+      scheduledAt: string | null
+      approval: {
+        status: ApprovalStatus
+        required: number
+        digest: string | null
+        expiresAt: string | null
+        requestedAt: string | null
+        canApprove: boolean
+        cannotApproveBecause: ApprovalObstacle | null
+        requestedBy: {
+          kind: AuthorKind
+          name: string
+        } | null
+        approvedBy: Array<{
+          at: string
+          counts: boolean
+          member: {
+            id: string
+            name: string
+          }
+        }>
+      }
+    } | {
+      __typename: "SettingsChange"
+      id: string
+      databaseId: number
+      payoutsRequireApproval: boolean | null
+      approvalsCoverDeposits: boolean | null
+      approvalThreshold: number | null
+      approvalsRequired: number | null
+      approval: {
+        status: ApprovalStatus
+        required: number
+        digest: string | null
+        expiresAt: string | null
+        requestedAt: string | null
+        canApprove: boolean
+        cannotApproveBecause: ApprovalObstacle | null
+        requestedBy: {
+          kind: AuthorKind
+          name: string
+        } | null
+        approvedBy: Array<{
+          at: string
+          counts: boolean
+          member: {
+            id: string
+            name: string
+          }
+        }>
+      }
+    }>
+    pageInfo: {
+      hasNextPage: boolean
+      endCursor: string | null
+    }
+  } | null
+}
+
+export type ApprovalsQueryVariables = {
+  first?: number | null | undefined
+  after?: string | null | undefined
+}
+
+export const approvalsQuery = ("query ApprovalsQuery($first:Int$after:String){asOfSequence approvalsWaiting(first:$first after:$after){totalCount nodes{__typename ...on Payout{id databaseId amount beneficiaryName destinationPhone paymentMethod reference scheduledAt approval{...WaitingApproval}}...on Batch{id databaseId title recipientCount totalAmount duplicates{account recipientCount}approval{...WaitingApproval}}...on DepositApproval{id databaseId transaction{id databaseId amount customerPhone paymentMethod reference refundOf{id databaseId reference}}approval{...WaitingApproval}}...on SettingsChange{id databaseId payoutsRequireApproval approvalsCoverDeposits approvalThreshold approvalsRequired approval{...WaitingApproval}}}pageInfo{hasNextPage endCursor}}}" + waitingApprovalFragment) as unknown as TypedDocumentNode<ApprovalsQuery, ApprovalsQueryVariables>
+
+export type BatchRecipientsQuery = {
+  batch: {
+    id: string
+    recipients: {
+      totalCount: number
+      nodes: Array<{
+        id: string
+        name: string
+        account: string
+        paymentMethod: PaymentMethod
+        amount: number
+      }>
+      pageInfo: {
+        hasNextPage: boolean
+        endCursor: string | null
+      }
+    }
+  } | null
+}
+
+export type BatchRecipientsQueryVariables = {
+  id: string
+  first?: number | null | undefined
+  after?: string | null | undefined
+}
+
+export const batchRecipientsQuery = "query BatchRecipientsQuery($id:ID!$first:Int$after:String){batch(id:$id){id recipients(first:$first after:$after){totalCount nodes{id name account paymentMethod amount}pageInfo{hasNextPage endCursor}}}}" as unknown as TypedDocumentNode<BatchRecipientsQuery, BatchRecipientsQueryVariables>
+
+export type ApprovePayoutMutation = {
+  approvePayout: {
+    __typename: "ForbiddenError" | "InvalidInputError" | "NotFoundError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "Payout"
+  } | null
+}
+
+export type ApprovePayoutMutationVariables = {
+  id: string
+  digest: string
+}
+
+export const approvePayoutMutation = ("mutation ApprovePayoutMutation($id:ID!$digest:String!){approvePayout(id:$id digest:$digest){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ApprovePayoutMutation, ApprovePayoutMutationVariables>
+
+export type ApproveBatchMutation = {
+  approveBatch: {
+    __typename: "Batch"
+  } | {
+    __typename: "ForbiddenError" | "InvalidInputError" | "NotFoundError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | null
+}
+
+export type ApproveBatchMutationVariables = {
+  id: string
+  digest: string
+}
+
+export const approveBatchMutation = ("mutation ApproveBatchMutation($id:ID!$digest:String!){approveBatch(id:$id digest:$digest){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ApproveBatchMutation, ApproveBatchMutationVariables>
+
+export type ApproveDepositMutation = {
+  approveDeposit: {
+    __typename: "ForbiddenError" | "InvalidInputError" | "NotFoundError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "Transaction"
+  } | null
+}
+
+export type ApproveDepositMutationVariables = {
+  id: string
+  digest: string
+}
+
+export const approveDepositMutation = ("mutation ApproveDepositMutation($id:ID!$digest:String!){approveDeposit(id:$id digest:$digest){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ApproveDepositMutation, ApproveDepositMutationVariables>
+
+export type ApproveSettingsChangeMutation = {
+  approveSettingsChange: {
+    __typename: "ForbiddenError" | "InvalidInputError" | "NotFoundError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "SettingsChange"
+  } | null
+}
+
+export type ApproveSettingsChangeMutationVariables = {
+  id: string
+  digest: string
+}
+
+export const approveSettingsChangeMutation = ("mutation ApproveSettingsChangeMutation($id:ID!$digest:String!){approveSettingsChange(id:$id digest:$digest){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ApproveSettingsChangeMutation, ApproveSettingsChangeMutationVariables>
+
+export type RejectPayoutMutation = {
+  rejectPayout: {
+    __typename: "ForbiddenError" | "InvalidInputError" | "NotFoundError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "Payout"
+  } | null
+}
+
+export type RejectPayoutMutationVariables = {
+  id: string
+  reason: string
+}
+
+export const rejectPayoutMutation = ("mutation RejectPayoutMutation($id:ID!$reason:String!){rejectPayout(id:$id reason:$reason){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<RejectPayoutMutation, RejectPayoutMutationVariables>
+
+export type RejectBatchMutation = {
+  rejectBatch: {
+    __typename: "Batch"
+  } | {
+    __typename: "ForbiddenError" | "InvalidInputError" | "NotFoundError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | null
+}
+
+export type RejectBatchMutationVariables = {
+  id: string
+  reason: string
+}
+
+export const rejectBatchMutation = ("mutation RejectBatchMutation($id:ID!$reason:String!){rejectBatch(id:$id reason:$reason){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<RejectBatchMutation, RejectBatchMutationVariables>
+
+export type RejectDepositMutation = {
+  rejectDeposit: {
+    __typename: "ForbiddenError" | "InvalidInputError" | "NotFoundError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "Transaction"
+  } | null
+}
+
+export type RejectDepositMutationVariables = {
+  id: string
+  reason: string
+}
+
+export const rejectDepositMutation = ("mutation RejectDepositMutation($id:ID!$reason:String!){rejectDeposit(id:$id reason:$reason){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<RejectDepositMutation, RejectDepositMutationVariables>
+
+export type RejectSettingsChangeMutation = {
+  rejectSettingsChange: {
+    __typename: "ForbiddenError" | "InvalidInputError" | "NotFoundError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "SettingsChange"
+  } | null
+}
+
+export type RejectSettingsChangeMutationVariables = {
+  id: string
+  reason: string
+}
+
+export const rejectSettingsChangeMutation = ("mutation RejectSettingsChangeMutation($id:ID!$reason:String!){rejectSettingsChange(id:$id reason:$reason){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<RejectSettingsChangeMutation, RejectSettingsChangeMutationVariables>
 
 export type HomeQuery = {
   asOfSequence: number | null

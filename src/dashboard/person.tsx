@@ -3,6 +3,7 @@ import { Frame } from './frame.tsx'
 import { useWords } from './language.ts'
 import { MeContext, meOf } from './me.ts'
 import type { SessionQuery } from './operations.ts'
+import { ApprovalsScreen } from './screens/approvals.tsx'
 import { HomeScreen } from './screens/home.tsx'
 import { PaymentScreen } from './screens/payment.tsx'
 import { PaymentsScreen } from './screens/payments.tsx'
@@ -28,6 +29,9 @@ export function PersonScreens({ session, onLeave }: PersonScreensProps) {
             <PaymentsScreen />
           </Route>
           <Route path="/payments/:id">{({ id }) => <PaymentScreen key={id} id={id} />}</Route>
+          <Route path="/approvals">
+            <ApprovalsScreen />
+          </Route>
           <Route path="/sessions">
             <SessionsScreen />
           </Route>

@@ -64,6 +64,11 @@ async function refundCheck(): Promise<void> {
   await page.getByRole('button', { name: 'Continuer' }).click()
 }
 
+async function rejection(): Promise<void> {
+  await goTo('/approvals')
+  await page.getByRole('button', { name: 'Refuser' }).click()
+}
+
 /** The screens in the order of a visit, each with a text that shows that it is there. */
 const screens: readonly [name: string, shows: string, open: () => Promise<unknown>][] = [
   ['sign-in', 'form button', () => goTo('')],
@@ -84,6 +89,8 @@ const screens: readonly [name: string, shows: string, open: () => Promise<unknow
   ['refund', 'dialog[open] form', () => refund()],
   ['refund-check', 'dialog[open] .sum', () => refundCheck()],
   ['payment-missing', 'main p', () => goTo('/payments/0')],
+  ['approvals', '.facts', () => goTo('/approvals')],
+  ['approval-reject', 'dialog[open] form', () => rejection()],
   ['sessions', '.rows', () => goTo('/sessions')],
   ['missing', 'main h1', () => goTo('/nothing-here')],
 ]
@@ -98,9 +105,11 @@ describe.skipIf(cannotLook)('every screen of the dashboard', () => {
     await fundMerchant(service.app.services, shop.merchantId, { amount: 987_654_321 })
     const { owner } = service.database
     await owner.query('UPDATE merchant SET payouts_require_approval = true WHERE id = $1', [shop.merchantId])
-    const post = (path: string, body: object) => service.rest('POST', path, { token: shop.token, body })
+    const post = (path: string, body: object, { token } = shop as { token: string }) =>
+      service.rest('POST', path, { token, body })
     const operator = { payment_method: 'OperatorA' }
-    await post('/payouts', { amount: 1_000_000, destination_phone: '70000009', ...operator })
+    const clerk = await makePerson(service, shop.merchantId, { role: 'finance' })
+    await post('/payouts', { amount: 1_000_000, destination_phone: '70000009', ...operator }, clerk)
     for (const [phone, amount] of [
       ['70000001', 12_500],
       ['70020001', 1_000_000],
@@ -133,12 +142,12 @@ describe.skipIf(cannotLook)('every screen of the dashboard', () => {
     expect(await page.locator(shows).first().isVisible()).toBe(true)
   })
 
-  test.each(['', '/payments', '/payments?status=failed', '/sessions'])(
+  test.each(['', '/payments', '/payments?status=failed', '/approvals', '/sessions'])(
     'the screen "%s" is in English from end to end',
     async (path) => {
       await page.evaluate(`localStorage.setItem('language', 'en')`)
       await goTo(path)
-      await page.locator('.rows').first().waitFor()
+      await page.locator('.rows, .facts').first().waitFor()
       await expectAccessible(page)
       const shown = await page.locator('main').innerText()
       expect(shown).not.toMatch(/[éèàç’]|\bles?\b|\bdes?\b|paiement/)

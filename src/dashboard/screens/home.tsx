@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { Link } from 'wouter-preact'
-import { dayOf, formatMoment, formatPhone, formatShare, formatXof, usualZone } from '../format.ts'
+import { dayOf, formatMoment, formatPhone, formatShare, formatXof, usualZone, isolate } from '../format.ts'
 import { useLanguage, useWords } from '../language.ts'
 import { useLiveness, useMoneyChanges } from '../live.ts'
 import { type FiguresFragment, type HomeQuery, homeQuery } from '../operations.ts'
@@ -120,6 +120,9 @@ function Waiting({ data: { approvalsWaiting } }: Part) {
       {approvalsWaiting !== null && approvalsWaiting.totalCount > approvalsWaiting.nodes.length && (
         <p className="soft">{words.home.more(approvalsWaiting.totalCount - approvalsWaiting.nodes.length)}</p>
       )}
+      <p>
+        <Link href="/approvals">{words.home.decide}</Link>
+      </p>
     </Card>
   )
 }
@@ -129,9 +132,11 @@ type WaitingOne = NonNullable<HomeQuery['approvalsWaiting']>['nodes'][number]
 function waitingName(one: WaitingOne, words: ReturnType<typeof useWords>): string {
   switch (one.__typename) {
     case 'Payout':
-      return words.home.payoutTo(one.beneficiaryName ?? formatPhone(one.destinationPhone))
+      return words.home.payoutTo(
+        one.beneficiaryName ? isolate(one.beneficiaryName) : formatPhone(one.destinationPhone),
+      )
     case 'Batch':
-      return words.home.batchOf(one.title ?? '', one.recipientCount)
+      return words.home.batchOf(isolate(one.title ?? ''), one.recipientCount)
     case 'DepositApproval':
       return words.home.depositTo(formatPhone(one.transaction.customerPhone))
     case 'SettingsChange':

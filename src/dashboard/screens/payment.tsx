@@ -8,6 +8,7 @@ import { useMe } from '../me.ts'
 import { type PaymentQuery, paymentQuery } from '../operations.ts'
 import { writeFilter } from '../payment-filter.ts'
 import { backToList, lastListPath } from '../payment-list.ts'
+import { type Fact, Facts } from '../parts/facts.tsx'
 import { PaymentRow, StateBadge } from '../parts/payment-row.tsx'
 import { Refund } from '../parts/refund.tsx'
 import { Failure, Loading, Stale } from '../parts/states.tsx'
@@ -61,7 +62,7 @@ function Details({ payment, again }: { payment: Payment; again: () => void }) {
       <div className="stack">
         <Outcome payment={payment} />
         <Actions payment={payment} again={again} />
-        <Facts payment={payment} />
+        <PaymentFacts payment={payment} />
         {payment.refunds.length > 0 && (
           <section className="card">
             <h2>{words.payment.refunds}</h2>
@@ -176,14 +177,14 @@ function Outward({ href, children }: { href: string; children: ComponentChildren
   )
 }
 
-function Facts({ payment }: { payment: Payment }) {
+function PaymentFacts({ payment }: { payment: Payment }) {
   const words = useWords()
   const language = useLanguage()
   const { timeZone } = useMe()
   const moment = (at: string | null) => at && formatInstant(at, language, timeZone)
   const { amount, settledAmount, refundedAmount, paymentLink, refundOf } = payment
   const isOther = settledAmount !== null && settledAmount !== amount
-  const facts: readonly (readonly [name: string, value: ComponentChildren])[] = [
+  const facts: readonly Fact[] = [
     [words.payment.reference, payment.reference],
     [words.payment.operatorReference, payment.operatorReference],
     [words.payment.requested, isOther && formatXof(amount, language)],
@@ -207,17 +208,7 @@ function Facts({ payment }: { payment: Payment }) {
   ]
   return (
     <section className="card">
-      <dl className="facts">
-        {facts.map(
-          ([name, value]) =>
-            value && (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>{value}</dd>
-              </div>
-            ),
-        )}
-      </dl>
+      <Facts facts={facts} />
     </section>
   )
 }

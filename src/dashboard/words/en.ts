@@ -89,6 +89,7 @@ export const en: Words = {
     todayOut: 'Paid out today',
     waiting: (count) =>
       count === 1 ? 'One request waits for approval' : `${count} requests wait for approval`,
+    decide: 'Look and decide',
     payoutTo: (name) => `Payout to ${name}`,
     depositTo: (phone) => `Deposit to ${phone}`,
     batchOf: (title, count) => `${title || 'Payroll'} · ${count} ${count === 1 ? 'person' : 'people'}`,
@@ -261,6 +262,60 @@ export const en: Words = {
       `${amount} are on their way. The operator has not confirmed yet: the page changes by itself.`,
     approval: (amount) => `${amount} will leave after another person approves.`,
     failed: 'The refund failed: the money is on your balance again.',
+  },
+  approvals: {
+    title: 'Approvals',
+    none: 'Nothing waits for an approval.',
+    noneHint: 'Payouts and payrolls that need a second person appear here by themselves.',
+    refundTo: (phone) => `Refund to ${phone}`,
+    number: 'Number',
+    operator: 'Operator',
+    reference: 'Reference',
+    day: 'Leaves',
+    now: 'when it is approved',
+    requestedBy: 'Requested by',
+    byKey: (name) => `the program “${name}”`,
+    given: 'Approvals',
+    count: (given, required) => `${given} of ${required}`,
+    until: 'To decide before',
+    duplicates: (numbers) => `Some numbers occur more than once, and each line is paid: ${numbers}`,
+    recipients: (count) => (count === 1 ? 'Show the person' : `Show the ${count} people`),
+    settings: {
+      payouts: (isOn) => (isOn ? 'Payouts need an approval.' : 'Payouts need no approval any more.'),
+      deposits: (isOn) =>
+        isOn
+          ? 'Deposits and refunds need an approval too.'
+          : 'Deposits and refunds need no approval any more.',
+      threshold: (amount) => `An approval is needed from ${amount}.`,
+      required: (count) => (count === 1 ? 'One person can approve.' : `${count} people must approve.`),
+    },
+    approve: (amount) => `Approve ${amount}`,
+    approveChange: 'Approve the change',
+    approved: (name) => `${name}: your approval counts.`,
+    reject: 'Reject',
+    rejectTitle: (name) => `Reject: ${name}`,
+    reason: 'Reason',
+    reasonHint: 'The person who made the request reads it.',
+    reasonMissing: 'Write why you reject it.',
+    rejectSend: 'Reject the request',
+    rejected: (name) => `${name}: rejected. The money that was set aside is available again.`,
+    changeRejected: 'Change rejected. The rules stay as they are.',
+    gone: (name) => `${name}: waits for no approval any more.`,
+    changed: 'The request changed, or another person decided before you. Read it again.',
+    changedRules:
+      'The rules changed since this request, or another person decided before you. ' +
+      'If it still waits, reject it: it must be made anew.',
+    obstacles: {
+      DECIDED: 'You approved. Another person must approve too.',
+      MAKER: 'You made this request: another person must approve it.',
+      NEW_MEMBER: 'You have this role for less than 24 hours: you can approve afterwards.',
+      NOT_WAITING: 'This request waits for no approval any more.',
+      NO_PERSON: 'Only a person who signed in can approve.',
+      ROLE: 'Your role cannot approve.',
+      UNKNOWN_MAKER:
+        'The request was made with a key that no known person received. ' +
+        'Renew the key, and make the request again.',
+    },
   },
   sessions: {
     title: 'My sessions',

@@ -90,6 +90,7 @@ export const fr = typeset({
     todayOut: 'Versé aujourd’hui',
     waiting: (count: number) =>
       count === 1 ? 'Une demande attend une approbation' : `${count} demandes attendent une approbation`,
+    decide: 'Voir et décider',
     payoutTo: (name: string) => `Versement à ${name}`,
     depositTo: (phone: string) => `Dépôt au ${phone}`,
     batchOf: (title: string, count: number) =>
@@ -265,6 +266,65 @@ export const fr = typeset({
       `${amount} sont en route. L’opérateur n’a pas encore confirmé : la page change toute seule.`,
     approval: (amount: string) => `${amount} partiront après l’approbation d’une autre personne.`,
     failed: 'Le remboursement a échoué : l’argent est revenu sur votre solde.',
+  },
+  approvals: {
+    title: 'Approbations',
+    none: 'Rien n’attend une approbation.',
+    noneHint: 'Les versements et les paies qui demandent une deuxième personne apparaissent ici tout seuls.',
+    refundTo: (phone: string) => `Remboursement au ${phone}`,
+    number: 'Numéro',
+    operator: 'Opérateur',
+    reference: 'Référence',
+    day: 'Part',
+    now: 'dès l’approbation',
+    requestedBy: 'Demandé par',
+    byKey: (name: string) => `le programme « ${name} »`,
+    given: 'Approbations',
+    count: (given: number, required: number) => `${given} sur ${required}`,
+    until: 'À décider avant',
+    duplicates: (numbers: string) =>
+      `Des numéros reviennent plusieurs fois, et chaque ligne est payée : ${numbers}`,
+    recipients: (count: number) => (count === 1 ? 'Voir la personne' : `Voir les ${count} personnes`),
+    settings: {
+      payouts: (isOn: boolean): string =>
+        isOn
+          ? 'Les versements demandent une approbation.'
+          : 'Les versements ne demandent plus d’approbation.',
+      deposits: (isOn: boolean): string =>
+        isOn
+          ? 'Les dépôts et remboursements demandent aussi une approbation.'
+          : 'Les dépôts et remboursements ne demandent plus d’approbation.',
+      threshold: (amount: string) => `Une approbation est demandée à partir de ${amount}.`,
+      required: (count: number) =>
+        count === 1 ? 'Une personne suffit pour approuver.' : `${count} personnes doivent approuver.`,
+    },
+    approve: (amount: string) => `Approuver ${amount}`,
+    approveChange: 'Approuver le changement',
+    approved: (name: string) => `${name} : votre approbation compte.`,
+    reject: 'Refuser',
+    rejectTitle: (name: string) => `Refuser : ${name}`,
+    reason: 'Motif du refus',
+    reasonHint: 'La personne qui a fait la demande le lira.',
+    reasonMissing: 'Écrivez pourquoi vous refusez.',
+    rejectSend: 'Refuser la demande',
+    rejected: (name: string) => `${name} : refusé. L’argent mis de côté est de nouveau disponible.`,
+    changeRejected: 'Changement refusé. Les règles restent comme elles sont.',
+    gone: (name: string) => `${name} : n’attend plus d’approbation.`,
+    changed: 'La demande a changé, ou une autre personne a décidé avant vous. Relisez-la.',
+    changedRules:
+      'Les règles ont changé depuis cette demande, ou une autre personne a décidé avant vous. ' +
+      'Si elle attend encore, refusez-la : il faut la refaire.',
+    obstacles: {
+      DECIDED: 'Vous avez approuvé. Une autre personne doit approuver aussi.',
+      MAKER: 'Vous avez fait cette demande : une autre personne doit l’approuver.',
+      NEW_MEMBER: 'Vous avez ce rôle depuis moins de 24 heures : vous pourrez approuver ensuite.',
+      NOT_WAITING: 'Cette demande n’attend plus d’approbation.',
+      NO_PERSON: 'Seule une personne connectée peut approuver.',
+      ROLE: 'Votre rôle ne permet pas d’approuver.',
+      UNKNOWN_MAKER:
+        'La demande vient d’une clé dont personne ne connaît le propriétaire. ' +
+        'Renouvelez la clé, puis refaites la demande.',
+    },
   },
   sessions: {
     title: 'Mes connexions',
