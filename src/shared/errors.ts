@@ -197,6 +197,8 @@ export type RefusalCode = keyof typeof refusals
 export interface FieldProblem {
   field: string
   message: string
+  /** The line of a table that has the problem: the text of each cell that was read, by its field. */
+  row?: Readonly<Record<string, string>>
 }
 
 /** The details of a refusal besides its message. Each channel shows the details that its format has. */

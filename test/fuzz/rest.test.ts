@@ -267,6 +267,12 @@ const headers: fc.Arbitrary<Record<string, string>> = fc
   )
   .map((parts) => Object.assign({}, ...parts) as Record<string, string>)
 
+/** A line of a table that was imported. */
+const tableRow = z.partialRecord(
+  z.enum(['name', 'account', 'amount', 'currency', 'payment_method']),
+  z.string(),
+)
+
 const envelope = z.strictObject({
   success: z.boolean(),
   request_id: z.uuid(),
@@ -274,7 +280,7 @@ const envelope = z.strictObject({
   code: z.enum(Object.keys(refusals) as RefusalCode[]).optional(),
   docs: z.url().optional(),
   errors: z
-    .array(z.strictObject({ field: z.string(), message: z.string().min(1) }))
+    .array(z.strictObject({ field: z.string(), message: z.string().min(1), row: tableRow.optional() }))
     .min(1)
     .optional(),
   required_scopes: z.array(z.string()).optional(),

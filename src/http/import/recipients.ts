@@ -7,7 +7,10 @@ import { type TableCell, fileProblem, type TableRow, type Unusable } from './row
 /** The recipients as the table has them, not yet checked, with their places in the table. */
 export interface Listed {
   recipients: readonly Recipient[]
-  /** Names a problem by its line and column in the table: `recipients[3].amount` → `lines[7].amount`. */
+  /**
+   * Names a problem by its line and column in the table, and shows the line: `recipients[3].amount` →
+   * `lines[7].amount`.
+   */
   locate: (problem: FieldProblem) => FieldProblem
   /** The columns that were not read: a person may have meant one of them. */
   warnings: readonly FieldProblem[]
@@ -146,10 +149,15 @@ function recipientOf({ cells, unusable }: TableRow, { columns, titled }: Head): 
     if (cell === undefined || !hasContent(cell)) continue
     recipient[field] = typeof cell === 'object' ? cell : readers[field](cell)
   }
-  if (unusable !== null) recipient.amount = { unusable }
+  const amount = cells[columns.get('amount')?.at ?? -1]
+  const written = typeof amount === 'string' || typeof amount === 'number' ? { text: String(amount) } : {}
+  if (unusable !== null) recipient.amount = { unusable, ...written }
   else if (cells.some((cell, at) => !titled.has(at) && hasContent(cell))) {
     // Without quotation marks `1,500` is two fields, and the first one is a wrong amount.
-    recipient.amount = { unusable: 'is in a line with more fields than titles: delete what has no title' }
+    recipient.amount = {
+      unusable: 'is in a line with more fields than titles: delete what has no title',
+      ...written,
+    }
   }
   return recipient
 }
@@ -159,7 +167,7 @@ const readers: Readonly<Record<Field, (cell: string | number) => TableCell>> = {
   // Excel turns digits into a number; a mobile number has neither a sign nor a fraction.
   account: (cell) =>
     typeof cell === 'number' && !/^\d+$/.test(String(cell))
-      ? { unusable: 'must be a mobile number in Mali' }
+      ? { unusable: 'must be a mobile number in Mali', text: String(cell) }
       : oneText(cell),
   amount: (cell) => (typeof cell === 'number' ? cell : amountOf(cell)),
   currency: (cell) => (/^(?:F ?CFA|CFA|F)$/i.test(oneText(cell)) ? 'XOF' : oneText(cell)),
@@ -179,7 +187,7 @@ function amountOf(text: string): number | Unusable {
       text.trim().replaceAll(/\s/g, ' '),
     ) ?? []
   if (digits !== undefined) return Number(digits.replaceAll(' ', ''))
-  return { unusable: 'must be whole francs, such as 5000 or 5 000 F CFA, without a comma or a point' }
+  return { unusable: 'must be whole francs, such as 5000 or 5 000 F CFA, without a comma or a point', text }
 }
 
 interface Table {
@@ -193,13 +201,26 @@ function locate({ field, message: words }: FieldProblem, { recipients, lines, he
   const [, index, name] = /^recipients\[(\d+)\](?:\.(\w+))?$/.exec(field) ?? []
   if (index === undefined) return { field: field === 'recipients' ? 'file' : field, message }
   const line = `lines[${lines[Number(index)]}]`
-  if (name === undefined) return { field: line, message }
+  const row = rowOf(recipients[Number(index)] ?? {})
+  if (name === undefined) return { field: line, message, row }
   const title = snakeCase(name) as Field
   const value = recipients[Number(index)]?.[title]
   const reason = typeof value === 'object' ? value.unusable : message
   const column = head?.columns.get(title)
   const where = column ? ` (column ${letterOf(column.at)}, ${column.title})` : ''
-  return { field: `${line}.${title}`, message: `${reason}${where}` }
+  return { field: `${line}.${title}`, message: `${reason}${where}`, row }
+}
+
+/** Choice: a person recognizes the line by it; a refusal shows up to a hundred lines. */
+const cellShownMax = 100
+
+/** Returns the texts of a line that were read. */
+function rowOf(recipient: Recipient): Record<string, string> {
+  const texts = Object.entries(recipient).flatMap(([field, cell]): [string, string][] => {
+    const text = typeof cell === 'object' ? cell.text : String(cell)
+    return text === undefined ? [] : [[field, text.trim().slice(0, cellShownMax).toWellFormed()]]
+  })
+  return Object.fromEntries(texts)
 }
 
 /** Returns the name of a column in a spreadsheet: 0 → A, 26 → AA. */

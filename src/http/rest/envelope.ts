@@ -10,7 +10,7 @@ export interface Envelope {
   docs?: string
   request_id: string
   data?: unknown
-  errors?: readonly { field: string; message: string }[]
+  errors?: readonly FieldProblem[]
   required_scopes?: readonly string[]
   limit?: string
   existing_transaction?: { id: number; status: string }
@@ -63,7 +63,13 @@ export function refused(
       ...explained(refusal.code, publicUrl),
       request_id: requestId,
       ...(problems?.length
-        ? { errors: problems.map((p) => ({ field: snakeCase(p.field), message: p.message })) }
+        ? {
+            errors: problems.map(({ field, message, row }) => ({
+              field: snakeCase(field),
+              message,
+              ...(row && { row }),
+            })),
+          }
         : {}),
       ...(requiredScopes?.length ? { required_scopes: requiredScopes } : {}),
       ...(limit ? { limit: snakeCase(limit) } : {}),

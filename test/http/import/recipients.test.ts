@@ -10,7 +10,8 @@ const head = 'name,account,amount,payment_method'
 const row = 'Awa Traoré,70000001,5000,OperatorA'
 const readAll = async (file: Buffer) => (await readRecipients(file)).recipients
 /** A matcher for a value that cannot be read. */
-const unusable = (words: string) => ({ unusable: expect.stringContaining(words) as string })
+const unusable = (words: string): unknown =>
+  expect.objectContaining({ unusable: expect.stringContaining(words) })
 /** The problems that a file is refused for. */
 async function problemsOf(file: Buffer): Promise<string[]> {
   const refused = await readRecipients(file).catch((error: unknown) => error)
@@ -293,16 +294,24 @@ describe('problems, as the user of the table reads them', () => {
       field: 'lines[4].amount',
       message:
         'must be whole francs, such as 5000 or 5 000 F CFA, without a comma or a point (column D, Montant)',
+      row: { name: 'Awa', account: '1', amount: '5,5' },
     })
+    const second = { name: 'Awa', account: '2', amount: '1' }
     expect(locate({ field: 'recipients[1].amount', message: 'is too small' })).toEqual({
       field: 'lines[6].amount',
       message: 'is too small (column D, Montant)',
+      row: second,
     })
     expect(locate({ field: 'recipients[1].paymentMethod', message: 'is required' })).toEqual({
       field: 'lines[6].payment_method',
       message: 'is required',
+      row: second,
     })
-    expect(locate({ field: 'recipients[1]', message: 'm' })).toEqual({ field: 'lines[6]', message: 'm' })
+    expect(locate({ field: 'recipients[1]', message: 'm' })).toEqual({
+      field: 'lines[6]',
+      message: 'm',
+      row: second,
+    })
     expect(locate({ field: 'recipients', message: 'm' })).toEqual({ field: 'file', message: 'm' })
     expect(locate({ field: 'title', message: 'm' })).toEqual({ field: 'title', message: 'm' })
   })

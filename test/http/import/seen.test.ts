@@ -114,6 +114,7 @@ describe('a content that a person does not see is not paid', () => {
     expect(locate({ field: 'recipients[0].amount', message: 'm' })).toEqual({
       field: 'lines[2].amount',
       message: `${hiddenColumn} (column C, montant)`,
+      row: { name: 'Awa', account: '70000001' },
     })
     const note = `<row r="1">${text('nom')}${text('note')}${text('numéro')}${text('montant')}</row>`
     const rows = `${note}<row r="2">${text('Awa')}${text('x')}<c><v>70000001</v></c>${five}</row>`

@@ -59,6 +59,7 @@ describe('a line with a content that is struck out is not paid', () => {
     expect(locate({ field: 'recipients[1].amount', message: 'm' })).toEqual({
       field: 'lines[5].amount',
       message: `${struck} (column C, montant)`,
+      row: { name: 'Awa', account: '70000001', amount: '5000' },
     })
   })
 

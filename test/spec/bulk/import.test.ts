@@ -108,6 +108,7 @@ test('a repeated account is warned of by its line', async () => {
     {
       field: 'lines[4].account',
       message: 'is the same as that of lines[3]: both are paid (column B, numéro)',
+      row: { name: 'Awa', account: '70 00 00 01', amount: '5000', payment_method: 'OperatorA' },
     },
   ])
 })
@@ -134,18 +135,29 @@ describe('a refusal names the line and the column, and leaves nothing behind', (
     const { message, errors } = await refusedFor(
       table('Awa;70000001;5000', ';123;5,5;OperatorX', '', 'Moussa;70000002;999'),
     )
+    const shown = { account: '123', amount: '5,5', payment_method: 'OperatorX' }
     expect(errors).toEqual([
-      { field: 'lines[3].name', message: 'is required (column A, nom)' },
-      { field: 'lines[3].account', message: 'must be a mobile number in Mali (column B, numéro)' },
+      { field: 'lines[3].name', message: 'is required (column A, nom)', row: shown },
+      {
+        field: 'lines[3].account',
+        message: 'must be a mobile number in Mali (column B, numéro)',
+        row: shown,
+      },
       {
         field: 'lines[3].amount',
         message: expect.stringMatching(/^must be whole francs, .* \(column C, montant\)$/) as string,
+        row: shown,
       },
       {
         field: 'lines[3].payment_method',
         message: expect.stringMatching(/^must be one of .* \(column D, opérateur\)$/) as string,
+        row: shown,
       },
-      { field: 'lines[5].amount', message: 'must be at least 1000 XOF (column C, montant)' },
+      {
+        field: 'lines[5].amount',
+        message: 'must be at least 1000 XOF (column C, montant)',
+        row: { name: 'Moussa', account: '70000002', amount: '999' },
+      },
     ])
     expect(message).toBe('lines[3].name is required (column A, nom).')
   })
@@ -156,6 +168,7 @@ describe('a refusal names the line and the column, and leaves nothing behind', (
       {
         field: 'lines[3].payment_method',
         message: 'is required: the number suggests no operator (column D, opérateur)',
+        row: { name: 'Fanta', account: '20010001', amount: '5000' },
       },
     ])
   })
