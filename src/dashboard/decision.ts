@@ -11,15 +11,21 @@ import {
   rejectDepositMutation,
   rejectPayoutMutation,
   rejectSettingsChangeMutation,
+  type WaitingApprovalFragment,
 } from './operations.ts'
 import { problemText, refusalOf } from './refusals.ts'
 
 /** A request that waits for an approval. */
 export type Waiting = NonNullable<ApprovalsQuery['approvalsWaiting']>['nodes'][number]
 
-type Obstacle = Waiting['approval']['cannotApproveBecause']
+type Obstacle = WaitingApprovalFragment['cannotApproveBecause']
 
 type DecisionMutation<Variables> = DocumentInput<Record<string, object | null>, Variables>
+
+/** A request after a decision that counts. */
+interface Decided {
+  approval?: Pick<WaitingApprovalFragment, 'status'>
+}
 
 interface Mutations {
   approve: DecisionMutation<{ id: string; digest: string }>
@@ -43,11 +49,11 @@ export function useDecision({ __typename, id, approval }: Waiting) {
   const [problem, setProblem] = useState<{ text: string; before: Obstacle }>()
   const [isSending, setSending] = useState(false)
 
-  /** Sends a decision. @returns whether it counts */
+  /** Sends a decision. @returns the request, if the decision counts */
   async function decide<Variables extends object>(
     mutation: DecisionMutation<Variables>,
     variables: Variables,
-  ): Promise<boolean> {
+  ): Promise<Decided | null> {
     setSending(true)
     setProblem(undefined)
     const { data, error } = await client.mutation(mutation, variables).toPromise()
@@ -58,7 +64,7 @@ export function useDecision({ __typename, id, approval }: Waiting) {
     const isOver = refusalOf(result)?.code === 'STATE_CONFLICT'
     const text = isOver ? changed : problemText(error, result, words)
     setProblem(text === undefined ? undefined : { text, before: approval.cannotApproveBecause })
-    return text === undefined
+    return text === undefined ? (result as Decided) : null
   }
 
   return {
@@ -79,7 +85,7 @@ export function mayReject({ __typename, approval: { cannotApproveBecause } }: Wa
     case 'UNKNOWN_MAKER':
       return true
     case 'MAKER':
-      // Whoever asked for other rules may withdraw them.
+      // The person who requested other rules may withdraw them.
       return __typename === 'SettingsChange'
     case 'NO_PERSON':
     case 'NOT_WAITING':

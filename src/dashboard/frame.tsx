@@ -26,6 +26,7 @@ export function Frame({ session, onLeave, children }: FrameProps) {
   const pages = [
     ['/', words.home.title],
     ['/payments', words.payments.title],
+    ['/payroll', words.payroll],
     ['/approvals', words.approvals.title],
   ] as const
   const page = pages.find(([href]) => currentOf(path, href))?.[1] ?? words.title

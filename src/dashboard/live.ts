@@ -4,6 +4,8 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import {
   approvalChangesSubscription,
   batchChangesSubscription,
+  type BatchProgressSubscription,
+  batchProgressSubscription,
   type PaymentRowFragment,
   paymentChangesSubscription,
   payoutChangesSubscription,
@@ -17,18 +19,43 @@ export const calmMs = 400
  * @param after the position in the event log before the page was first read; null until it is known
  */
 export function useMoneyChanges(after: number | null | undefined, readAgain: () => void): void {
-  // Later reads bring later positions, but the subscriptions go on from the first one.
+  const first = useFirst(after)
+  const notice = useCalm(readAgain)
+  useChanges(paymentChangesSubscription, first, notice)
+  useChanges(payoutChangesSubscription, first, notice)
+  useChanges(batchChangesSubscription, first, notice)
+  useChanges(approvalChangesSubscription, first, notice)
+}
+
+/**
+ * Reads again whenever a batch changed since `after`.
+ * @param after the position in the event log before the page was first read; null until it is known
+ */
+export function useBatchChanges(after: number | null | undefined, readAgain: () => void): void {
+  useChanges(batchChangesSubscription, useFirst(after), useCalm(readAgain))
+}
+
+/**
+ * Gives each step of one batch since `after`, in order.
+ * @param after the position in the event log before the page was first read; null until it is known
+ */
+export function useBatchProgress(
+  id: string,
+  after: number | null | undefined,
+  onStep: (step: BatchProgressSubscription['batchProgress']) => void,
+): void {
+  useChanges(batchProgressSubscription, useFirst(after), ({ batchProgress }) => onStep(batchProgress), { id })
+}
+
+/** Keeps the first position that is known: later reads bring later ones, but subscriptions go on from it. */
+function useFirst(after: number | null | undefined): string | null {
   const first = useRef<string | null>(null)
   first.current ??= after == null ? null : String(after)
-  const notice = useCalm(readAgain)
-  useChanges(paymentChangesSubscription, first.current, notice)
-  useChanges(payoutChangesSubscription, first.current, notice)
-  useChanges(batchChangesSubscription, first.current, notice)
-  useChanges(approvalChangesSubscription, first.current, notice)
+  return first.current
 }
 
 /** Returns a function that calls `act` once after the pause, however often it is called meanwhile. */
-export function useCalm(act: () => void): () => void {
+export function useCalm(act: () => void, pauseMs = calmMs): () => void {
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null)
   const latest = useRef(act)
   latest.current = act
@@ -37,7 +64,7 @@ export function useCalm(act: () => void): () => void {
     timer.current ??= setTimeout(() => {
       timer.current = null
       latest.current()
-    }, calmMs)
+    }, pauseMs)
   }
 }
 
@@ -49,22 +76,26 @@ export function usePaymentChanges(
   after: number | null,
   onChange: (payment: PaymentRowFragment) => void,
 ): void {
-  const first = useRef<string | null>(null)
-  first.current ??= after === null ? null : String(after)
-  useChanges(paymentChangesSubscription, first.current, ({ transactionChanged: { transaction } }) => {
+  useChanges(paymentChangesSubscription, useFirst(after), ({ transactionChanged: { transaction } }) => {
     if (transaction) onChange(transaction)
   })
 }
 
-function useChanges<Change>(
-  query: TypedDocumentNode<Change, { after?: string | null | undefined }>,
+type After = { after?: string | null | undefined }
+
+function useChanges<Change, Others extends object = object>(
+  query: TypedDocumentNode<Change, After & Others>,
   after: string | null,
   notice: (change: Change) => void,
+  others?: Others,
 ): void {
-  useSubscription({ query, variables: { after }, pause: after === null }, (_previous, change: Change) => {
-    notice(change)
-    return change
-  })
+  useSubscription(
+    { query, variables: { ...others, after } as After & Others, pause: after === null },
+    (_previous, change: Change) => {
+      notice(change)
+      return change
+    },
+  )
 }
 
 /** Whether changes arrive at this moment; `connecting` until the first connection stands. */

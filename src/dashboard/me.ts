@@ -9,9 +9,16 @@ export interface Me {
   timeZone: string
   /** Whether the person may give payments back. The service decides again at each request. */
   mayRefund: boolean
+  /** Whether the person may prepare and pay payrolls. */
+  mayPayMany: boolean
 }
 
-export const MeContext = createContext<Me>({ merchantId: 0, timeZone: 'Africa/Bamako', mayRefund: false })
+export const MeContext = createContext<Me>({
+  merchantId: 0,
+  timeZone: 'Africa/Bamako',
+  mayRefund: false,
+  mayPayMany: false,
+})
 
 /** Gives a component the signed-in person. */
 export const useMe = (): Me => useContext(MeContext)
@@ -23,5 +30,6 @@ export function meOf({ merchant, member, scopes }: NonNullable<SessionQuery['me'
     merchantId: merchant.databaseId,
     timeZone: merchant.timeZone,
     mayRefund: mayChange && scopes.includes('DEPOSIT'),
+    mayPayMany: mayChange && scopes.includes('BULK_PAY'),
   }
 }

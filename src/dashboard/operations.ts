@@ -12,6 +12,8 @@ export type ApprovalStatus = "APPROVED" | "EXPIRED" | "NOT_REQUIRED" | "PENDING"
 
 export type AuthorKind = "API_KEY" | "MEMBER"
 
+export type BatchStatus = "CANCELLED" | "COMPLETED" | "DRAFT" | "FAILED" | "PARTIALLY_COMPLETED" | "PENDING_APPROVAL" | "PROCESSING"
+
 export type FailureParty = "CUSTOMER" | "MERCHANT" | "OPERATOR" | "PLATFORM"
 
 export type FailureReason = "ALREADY_REVERSED" | "AMOUNT_OUT_OF_RANGE" | "CANCELLED" | "CREDENTIALS_REJECTED" | "CURRENCY_NOT_SUPPORTED" | "DUPLICATE_WINDOW" | "FLOAT_INSUFFICIENT" | "INSUFFICIENT_BALANCE" | "INVALID_REQUEST" | "NOT_REVERSIBLE" | "OPERATION_NOT_SUPPORTED" | "OPERATOR_UNAVAILABLE" | "PAYEE_LIMIT_REACHED" | "PAYEE_NAME_MISMATCH" | "PAYEE_NOT_ALLOWED" | "PAYEE_NOT_FOUND" | "PAYER_AUTH_FAILED" | "PAYER_BUSY" | "PAYER_DECLINED" | "PAYER_INSUFFICIENT_FUNDS" | "PAYER_LIMIT_REACHED" | "PAYER_MISMATCH" | "PAYER_NOT_ALLOWED" | "PAYER_NOT_FOUND" | "PAYER_TIMEOUT" | "PLATFORM_LIMIT_REACHED" | "SAME_PARTIES" | "UNSPECIFIED"
@@ -25,6 +27,18 @@ export type MemberRole = "ADMIN" | "FINANCE" | "OWNER" | "VIEWER"
 export type PaymentMethod = "OperatorA" | "OperatorB" | "OperatorC" | "OperatorD"
 
 export type PayoutMethod = "BankTransfer" | "OperatorA" | "OperatorB" | "OperatorC" | "OperatorD"
+
+export type RecipientFilter = {
+  account?: string | null | undefined
+  amountMax?: number | null | undefined
+  amountMin?: number | null | undefined
+  name?: string | null | undefined
+  paymentMethod?: ReadonlyArray<PaymentMethod> | null | undefined
+  search?: string | null | undefined
+  status?: ReadonlyArray<RecipientStatus> | null | undefined
+}
+
+export type RecipientStatus = "CANCELLED" | "FAILED" | "PENDING" | "PROCESSING" | "SUCCESS"
 
 export type RefusalCode = "ACCOUNT_INACTIVE" | "ADDRESS_NOT_ALLOWED" | "ALREADY_MEMBER" | "AMBIGUOUS_REFERENCE" | "AMOUNT_CHANGED" | "BODY_TOO_LARGE" | "CREDENTIALS_REJECTED" | "DUPLICATE_PAYOUT" | "DUPLICATE_REFERENCE" | "FORBIDDEN" | "HEADERS_TOO_LARGE" | "IDEMPOTENCY_KEY_BUSY" | "IDEMPOTENCY_KEY_REUSED" | "INSUFFICIENT_BALANCE" | "INTERNAL" | "INVALID_INPUT" | "LIMIT_EXCEEDED" | "LINK_CLOSED" | "MALFORMED_REQUEST" | "METHOD_NOT_ALLOWED" | "NOT_FOUND" | "NOT_REFUNDABLE" | "OPERATOR_UNAVAILABLE" | "OPERATOR_UNREACHABLE" | "OVERLOADED" | "PAYMENTS_OUT_HALTED" | "PAYMENT_REFUSED" | "RATE_LIMITED" | "REFUND_TOO_LARGE" | "REQUEST_TIMEOUT" | "SECOND_FACTOR_REQUIRED" | "SERVICE_DOWN" | "SLUG_TAKEN" | "STATE_CONFLICT" | "UNAUTHENTICATED" | "UNSUPPORTED_MEDIA_TYPE"
 
@@ -83,6 +97,10 @@ export type WaitingApprovalFragment = {
   requestedBy: {
     kind: AuthorKind
     name: string
+    member: {
+      id: string
+      name: string
+    } | null
   } | null
   approvedBy: Array<{
     at: string
@@ -94,7 +112,7 @@ export type WaitingApprovalFragment = {
   }>
 }
 
-const waitingApprovalFragment = "fragment WaitingApproval on Approval{status required digest expiresAt requestedAt canApprove cannotApproveBecause requestedBy{kind name}approvedBy{at counts member{id name}}}"
+const waitingApprovalFragment = "fragment WaitingApproval on Approval{status required digest expiresAt requestedAt canApprove cannotApproveBecause requestedBy{kind name member{id name}}approvedBy{at counts member{id name}}}"
 
 export type FiguresFragment = {
   timeZone: string
@@ -136,6 +154,21 @@ export type PaymentRowFragment = {
 
 const paymentRowFragment = "fragment PaymentRow on Transaction{id databaseId reference transactionType amount settledAmount status paymentMethod customerPhone createdAt refundOf{id}failure{messageFr messageEn}}"
 
+export type BatchRowFragment = {
+  id: string
+  databaseId: number
+  title: string | null
+  status: BatchStatus
+  createdAt: string
+  recipientCount: number
+  totalAmount: number
+  succeededCount: number
+  failedCount: number
+  cancelledCount: number
+}
+
+const batchRowFragment = "fragment BatchRow on Batch{id databaseId title status createdAt recipientCount totalAmount succeededCount failedCount cancelledCount}"
+
 export type RefusedFragment = {
   code: RefusalCode
   message: string
@@ -170,6 +203,10 @@ export type ApprovalsQuery = {
         requestedBy: {
           kind: AuthorKind
           name: string
+          member: {
+            id: string
+            name: string
+          } | null
         } | null
         approvedBy: Array<{
           at: string
@@ -208,6 +245,10 @@ export type ApprovalsQuery = {
         requestedBy: {
           kind: AuthorKind
           name: string
+          member: {
+            id: string
+            name: string
+          } | null
         } | null
         approvedBy: Array<{
           at: string
@@ -239,6 +280,10 @@ export type ApprovalsQuery = {
         requestedBy: {
           kind: AuthorKind
           name: string
+          member: {
+            id: string
+            name: string
+          } | null
         } | null
         approvedBy: Array<{
           at: string
@@ -268,6 +313,10 @@ export type ApprovalsQuery = {
         requestedBy: {
           kind: AuthorKind
           name: string
+          member: {
+            id: string
+            name: string
+          } | null
         } | null
         approvedBy: Array<{
           at: string
@@ -329,6 +378,10 @@ export type ApprovePayoutMutation = {
     retryAfter: number | null
   } | {
     __typename: "Payout"
+    id: string
+    approval: {
+      status: ApprovalStatus
+    }
   } | null
 }
 
@@ -337,11 +390,15 @@ export type ApprovePayoutMutationVariables = {
   digest: string
 }
 
-export const approvePayoutMutation = ("mutation ApprovePayoutMutation($id:ID!$digest:String!){approvePayout(id:$id digest:$digest){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ApprovePayoutMutation, ApprovePayoutMutationVariables>
+export const approvePayoutMutation = ("mutation ApprovePayoutMutation($id:ID!$digest:String!){approvePayout(id:$id digest:$digest){__typename ...on Payout{id approval{status}}...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ApprovePayoutMutation, ApprovePayoutMutationVariables>
 
 export type ApproveBatchMutation = {
   approveBatch: {
     __typename: "Batch"
+    id: string
+    approval: {
+      status: ApprovalStatus
+    }
   } | {
     __typename: "ForbiddenError" | "InvalidInputError" | "NotFoundError" | "StateConflictError"
     code: RefusalCode
@@ -355,7 +412,7 @@ export type ApproveBatchMutationVariables = {
   digest: string
 }
 
-export const approveBatchMutation = ("mutation ApproveBatchMutation($id:ID!$digest:String!){approveBatch(id:$id digest:$digest){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ApproveBatchMutation, ApproveBatchMutationVariables>
+export const approveBatchMutation = ("mutation ApproveBatchMutation($id:ID!$digest:String!){approveBatch(id:$id digest:$digest){__typename ...on Batch{id approval{status}}...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ApproveBatchMutation, ApproveBatchMutationVariables>
 
 export type ApproveDepositMutation = {
   approveDeposit: {
@@ -365,6 +422,10 @@ export type ApproveDepositMutation = {
     retryAfter: number | null
   } | {
     __typename: "Transaction"
+    id: string
+    approval: {
+      status: ApprovalStatus
+    } | null
   } | null
 }
 
@@ -373,7 +434,7 @@ export type ApproveDepositMutationVariables = {
   digest: string
 }
 
-export const approveDepositMutation = ("mutation ApproveDepositMutation($id:ID!$digest:String!){approveDeposit(id:$id digest:$digest){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ApproveDepositMutation, ApproveDepositMutationVariables>
+export const approveDepositMutation = ("mutation ApproveDepositMutation($id:ID!$digest:String!){approveDeposit(id:$id digest:$digest){__typename ...on Transaction{id approval{status}}...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ApproveDepositMutation, ApproveDepositMutationVariables>
 
 export type ApproveSettingsChangeMutation = {
   approveSettingsChange: {
@@ -383,6 +444,10 @@ export type ApproveSettingsChangeMutation = {
     retryAfter: number | null
   } | {
     __typename: "SettingsChange"
+    id: string
+    approval: {
+      status: ApprovalStatus
+    }
   } | null
 }
 
@@ -391,7 +456,7 @@ export type ApproveSettingsChangeMutationVariables = {
   digest: string
 }
 
-export const approveSettingsChangeMutation = ("mutation ApproveSettingsChangeMutation($id:ID!$digest:String!){approveSettingsChange(id:$id digest:$digest){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ApproveSettingsChangeMutation, ApproveSettingsChangeMutationVariables>
+export const approveSettingsChangeMutation = ("mutation ApproveSettingsChangeMutation($id:ID!$digest:String!){approveSettingsChange(id:$id digest:$digest){__typename ...on SettingsChange{id approval{status}}...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ApproveSettingsChangeMutation, ApproveSettingsChangeMutationVariables>
 
 export type RejectPayoutMutation = {
   rejectPayout: {
@@ -518,6 +583,9 @@ export type HomeQuery = {
         id: string
         amount: number
         customerPhone: string
+        refundOf: {
+          id: string
+        } | null
       }
     } | {
       __typename: "Payout"
@@ -564,7 +632,7 @@ export type HomeQueryVariables = {
   first?: number | null | undefined
 }
 
-export const homeQuery = ("query HomeQuery($from:DateTime!$first:Int=10){asOfSequence balance{id available reserved receivable}in:paymentStats(from:$from groupBy:DAY by:[STATUS]type:[PAY]){...Figures}out:paymentStats(from:$from groupBy:DAY by:[STATUS]type:[DEPOSIT PAYOUT RECIPIENT]){...Figures}approvalsWaiting(first:3){totalCount nodes{__typename ...on Payout{id amount beneficiaryName destinationPhone}...on Batch{id title recipientCount totalAmount}...on DepositApproval{id transaction{id amount customerPhone}}...on SettingsChange{id}}}operators{paymentMethod collect disburse since}transactions(first:$first filter:{transactionType:[PAY DEPOSIT]}){nodes{...PaymentRow}}}" + figuresFragment + paymentRowFragment) as unknown as TypedDocumentNode<HomeQuery, HomeQueryVariables>
+export const homeQuery = ("query HomeQuery($from:DateTime!$first:Int=10){asOfSequence balance{id available reserved receivable}in:paymentStats(from:$from groupBy:DAY by:[STATUS]type:[PAY]){...Figures}out:paymentStats(from:$from groupBy:DAY by:[STATUS]type:[DEPOSIT PAYOUT RECIPIENT]){...Figures}approvalsWaiting(first:3){totalCount nodes{__typename ...on Payout{id amount beneficiaryName destinationPhone}...on Batch{id title recipientCount totalAmount}...on DepositApproval{id transaction{id amount customerPhone refundOf{id}}}...on SettingsChange{id}}}operators{paymentMethod collect disburse since}transactions(first:$first filter:{transactionType:[PAY DEPOSIT]}){nodes{...PaymentRow}}}" + figuresFragment + paymentRowFragment) as unknown as TypedDocumentNode<HomeQuery, HomeQueryVariables>
 
 export type PaymentChangesSubscription = {
   transactionChanged: {
@@ -814,6 +882,230 @@ export type RefundMutationVariables = {
 }
 
 export const refundMutation = ("mutation RefundMutation($id:ID!$amount:Amount!$reason:String){refundTransaction(id:$id amount:$amount reason:$reason){__typename ...on PaymentInitiation{id status transaction{...PaymentRow}}...Refused ...on InvalidInputError{problems{field}}}}" + paymentRowFragment + refusedFragment) as unknown as TypedDocumentNode<RefundMutation, RefundMutationVariables>
+
+export type BatchesQuery = {
+  asOfSequence: number | null
+  batches: {
+    totalCount: number
+    nodes: Array<{
+      id: string
+      databaseId: number
+      title: string | null
+      status: BatchStatus
+      createdAt: string
+      recipientCount: number
+      totalAmount: number
+      succeededCount: number
+      failedCount: number
+      cancelledCount: number
+    }>
+    pageInfo: {
+      hasNextPage: boolean
+      endCursor: string | null
+    }
+  } | null
+}
+
+export type BatchesQueryVariables = {
+  first?: number | null | undefined
+  after?: string | null | undefined
+}
+
+export const batchesQuery = ("query BatchesQuery($first:Int$after:String){asOfSequence batches(first:$first after:$after){totalCount nodes{...BatchRow}pageInfo{hasNextPage endCursor}}}" + batchRowFragment) as unknown as TypedDocumentNode<BatchesQuery, BatchesQueryVariables>
+
+export type BatchQuery = {
+  asOfSequence: number | null
+  balance: {
+    id: string
+    available: number
+  } | null
+  batch: {
+    id: string
+    databaseId: number
+    title: string | null
+    status: BatchStatus
+    createdAt: string
+    recipientCount: number
+    totalAmount: number
+    succeededCount: number
+    failedCount: number
+    cancelledCount: number
+    pendingCount: number
+    processingCount: number
+    paidAmount: number
+    returnedAmount: number
+    processedAt: string | null
+    createdBy: {
+      kind: AuthorKind
+      name: string
+    }
+    retryOf: {
+      id: string
+      databaseId: number
+    } | null
+    approval: {
+      status: ApprovalStatus
+      expiresAt: string | null
+      reason: string | null
+    }
+  } | null
+}
+
+export type BatchQueryVariables = {
+  id: string
+}
+
+export const batchQuery = ("query BatchQuery($id:ID!){asOfSequence balance{id available}batch(id:$id){...BatchRow pendingCount processingCount paidAmount returnedAmount processedAt createdBy{kind name}retryOf{id databaseId}approval{status expiresAt reason}}}" + batchRowFragment) as unknown as TypedDocumentNode<BatchQuery, BatchQueryVariables>
+
+export type RecipientsQuery = {
+  batch: {
+    id: string
+    recipients: {
+      totalCount: number
+      nodes: Array<{
+        id: string
+        name: string
+        account: string
+        paymentMethod: PaymentMethod
+        amount: number
+        settledAmount: number | null
+        reversedAt: string | null
+        status: RecipientStatus
+        failure: {
+          messageFr: string
+          messageEn: string
+        } | null
+      }>
+    }
+  } | null
+}
+
+export type RecipientsQueryVariables = {
+  id: string
+  first?: number | null | undefined
+  offset?: number | null | undefined
+  filter?: RecipientFilter | null | undefined
+}
+
+export const recipientsQuery = "query RecipientsQuery($id:ID!$first:Int$offset:Int$filter:RecipientFilter){batch(id:$id){id recipients(first:$first offset:$offset filter:$filter){totalCount nodes{id name account paymentMethod amount settledAmount reversedAt status failure{messageFr messageEn}}}}}" as unknown as TypedDocumentNode<RecipientsQuery, RecipientsQueryVariables>
+
+export type CheckBatchMutation = {
+  processBatch: {
+    __typename: "BatchPayload"
+    dryRun: {
+      recipientCount: number
+      totalAmount: number
+      fees: number
+      availableNow: number
+      availableAfter: number
+      approvalRequired: boolean
+      duplicates: Array<{
+        account: string
+        recipientCount: number
+      }>
+      operators: Array<{
+        paymentMethod: PaymentMethod
+        recipientCount: number
+        totalAmount: number
+      }>
+      operatorsDown: Array<PaymentMethod>
+      unknownNumbers: Array<string>
+    } | null
+  } | {
+    __typename: "InsufficientBalanceError" | "InvalidInputError" | "LimitExceededError" | "NotFoundError" | "PaymentsOutHaltedError" | "StateConflictError" | "UnauthenticatedError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | null
+}
+
+export type CheckBatchMutationVariables = {
+  id: string
+}
+
+export const checkBatchMutation = ("mutation CheckBatchMutation($id:ID!){processBatch(id:$id dryRun:true){__typename ...on BatchPayload{dryRun{recipientCount totalAmount fees availableNow availableAfter approvalRequired duplicates{account recipientCount}operators{paymentMethod recipientCount totalAmount}operatorsDown unknownNumbers}}...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<CheckBatchMutation, CheckBatchMutationVariables>
+
+export type ProcessBatchMutation = {
+  processBatch: {
+    __typename: "BatchPayload"
+    batch: {
+      id: string
+      status: BatchStatus
+    } | null
+  } | {
+    __typename: "InsufficientBalanceError" | "InvalidInputError" | "LimitExceededError" | "NotFoundError" | "PaymentsOutHaltedError" | "StateConflictError" | "UnauthenticatedError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | null
+}
+
+export type ProcessBatchMutationVariables = {
+  id: string
+}
+
+export const processBatchMutation = ("mutation ProcessBatchMutation($id:ID!){processBatch(id:$id){__typename ...on BatchPayload{batch{id status}}...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ProcessBatchMutation, ProcessBatchMutationVariables>
+
+export type CancelBatchMutation = {
+  cancelBatch: {
+    __typename: "BatchPayload"
+  } | {
+    __typename: "NotFoundError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | null
+}
+
+export type CancelBatchMutationVariables = {
+  id: string
+}
+
+export const cancelBatchMutation = ("mutation CancelBatchMutation($id:ID!){cancelBatch(id:$id){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<CancelBatchMutation, CancelBatchMutationVariables>
+
+export type RetryFailedMutation = {
+  retryFailed: {
+    __typename: "BatchPayload"
+    batch: {
+      id: string
+      databaseId: number
+    } | null
+  } | {
+    __typename: "NotFoundError" | "StateConflictError" | "UnauthenticatedError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | null
+}
+
+export type RetryFailedMutationVariables = {
+  id: string
+}
+
+export const retryFailedMutation = ("mutation RetryFailedMutation($id:ID!){retryFailed(batchId:$id){__typename ...on BatchPayload{batch{id databaseId}}...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<RetryFailedMutation, RetryFailedMutationVariables>
+
+export type BatchProgressSubscription = {
+  batchProgress: {
+    cursor: string
+    sequence: number
+    status: BatchStatus
+    recipientCount: number
+    pendingCount: number
+    processingCount: number
+    succeededCount: number
+    failedCount: number
+    cancelledCount: number
+    paidAmount: number
+    estimatedEnd: string | null
+  }
+}
+
+export type BatchProgressSubscriptionVariables = {
+  id: string
+  after?: string | null | undefined
+}
+
+export const batchProgressSubscription = "subscription BatchProgressSubscription($id:ID!$after:String){batchProgress(id:$id after:$after){cursor sequence status recipientCount pendingCount processingCount succeededCount failedCount cancelledCount paidAmount estimatedEnd}}" as unknown as TypedDocumentNode<BatchProgressSubscription, BatchProgressSubscriptionVariables>
 
 export type SessionQuery = {
   me: {

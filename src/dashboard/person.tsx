@@ -3,12 +3,15 @@ import { Frame } from './frame.tsx'
 import { useWords } from './language.ts'
 import { MeContext, meOf } from './me.ts'
 import type { SessionQuery } from './operations.ts'
-import { ApprovalsScreen } from './screens/approvals.tsx'
+import { later } from './parts/later.tsx'
 import { HomeScreen } from './screens/home.tsx'
 import { PaymentScreen } from './screens/payment.tsx'
 import { PaymentsScreen } from './screens/payments.tsx'
 import { SessionsScreen } from './screens/sessions.tsx'
 import type { SignInStart } from './screens/sign-in.tsx'
+
+const ApprovalsScreen = later(async () => (await import('./screens/approvals.tsx')).ApprovalsScreen)
+const PayrollScreens = later(async () => (await import('./payroll/screens.tsx')).PayrollScreens)
 
 interface PersonScreensProps {
   session: SessionQuery & { me: NonNullable<SessionQuery['me']> }
@@ -31,6 +34,9 @@ export function PersonScreens({ session, onLeave }: PersonScreensProps) {
           <Route path="/payments/:id">{({ id }) => <PaymentScreen key={id} id={id} />}</Route>
           <Route path="/approvals">
             <ApprovalsScreen />
+          </Route>
+          <Route path="/payroll/*?">
+            <PayrollScreens />
           </Route>
           <Route path="/sessions">
             <SessionsScreen />

@@ -36,6 +36,8 @@ async function home(): Promise<void> {
 }
 async function menu(): Promise<void> {
   await goTo('')
+  // A page that still loads has no heading.
+  await page.locator('main h1').waitFor({ state: 'attached' })
   await page.locator('.menu > summary').click()
 }
 async function figures(): Promise<void> {
@@ -69,6 +71,21 @@ async function rejection(): Promise<void> {
   await page.getByRole('button', { name: 'Refuser' }).click()
 }
 
+async function wrongTable(): Promise<void> {
+  await goTo('/payroll/new')
+  await page.locator('input[type=file]').setInputFiles({
+    name: 'salaires novembre.csv',
+    mimeType: 'text/csv',
+    buffer: Buffer.from('nom;numéro;montant\r\nAwa Traoré;7000;5,5\r\nMoussa Coulibaly;70000002;=1\r\n'),
+  })
+  await page.getByRole('button', { name: 'Vérifier le fichier' }).click()
+}
+
+async function payrollOf(title: string): Promise<void> {
+  await goTo('/payroll')
+  await page.getByRole('link', { name: title }).click()
+}
+
 /** The screens in the order of a visit, each with a text that shows that it is there. */
 const screens: readonly [name: string, shows: string, open: () => Promise<unknown>][] = [
   ['sign-in', 'form button', () => goTo('')],
@@ -91,9 +108,37 @@ const screens: readonly [name: string, shows: string, open: () => Promise<unknow
   ['payment-missing', 'main p', () => goTo('/payments/0')],
   ['approvals', '.facts', () => goTo('/approvals')],
   ['approval-reject', 'dialog[open] form', () => rejection()],
+  ['payrolls', '.rows', () => goTo('/payroll')],
+  ['payroll-new', 'input[type=file]', () => goTo('/payroll/new')],
+  ['payroll-problems', '.alert .problem', () => wrongTable()],
+  ['payroll-draft', '[aria-label="Avant de payer"] .facts', () => payrollOf('Salaires 12/2026')],
+  ['payroll-ended', '.recipients .reason', () => payrollOf('Salaires 11/2026')],
   ['sessions', '.rows', () => goTo('/sessions')],
   ['missing', 'main h1', () => goTo('/nothing-here')],
 ]
+
+/** Makes a payroll that ended with failures, and a draft. */
+async function makePayrolls({ token }: { token: string }): Promise<void> {
+  const people = ['70000001', '70030001', '70040001', '70000002'].map((account, index) => ({
+    name: `Fatoumata Diakité-Coulibaly épouse Konaté ${index + 1}`,
+    account,
+    amount: 1_250_000,
+    payment_method: 'OperatorA',
+  }))
+  const { owner } = service.database
+  const approvals = 'UPDATE merchant SET payouts_require_approval = $2 WHERE id = $1'
+  await owner.query(approvals, [shop.merchantId, false])
+  for (const title of ['Salaires 11/2026', 'Salaires 12/2026']) {
+    const body = { title, recipients: people }
+    const { id } = (await service.rest('POST', '/bulk/batches', { token, body })).body.data
+    if (title.includes('11/')) await service.rest('POST', `/bulk/batches/${id}/process`, { token })
+  }
+  await eventually(async () => {
+    const { rows } = await owner.query(`SELECT FROM batch WHERE status = 'partially_completed'`)
+    return rows.length === 1
+  })
+  await owner.query(approvals, [shop.merchantId, true])
+}
 
 describe.skipIf(cannotLook)('every screen of the dashboard', () => {
   beforeAll(async () => {
@@ -122,6 +167,7 @@ describe.skipIf(cannotLook)('every screen of the dashboard', () => {
         ...operator,
       })
     }
+    await makePayrolls(clerk)
     await eventually(async () => {
       const { rows } = await owner.query(`SELECT FROM transaction WHERE status IN ('success', 'failed')`)
       return rows.length === 2
@@ -142,17 +188,22 @@ describe.skipIf(cannotLook)('every screen of the dashboard', () => {
     expect(await page.locator(shows).first().isVisible()).toBe(true)
   })
 
-  test.each(['', '/payments', '/payments?status=failed', '/approvals', '/sessions'])(
-    'the screen "%s" is in English from end to end',
-    async (path) => {
-      await page.evaluate(`localStorage.setItem('language', 'en')`)
-      await goTo(path)
-      await page.locator('.rows, .facts').first().waitFor()
-      await expectAccessible(page)
-      const shown = await page.locator('main').innerText()
-      expect(shown).not.toMatch(/[éèàç’]|\bles?\b|\bdes?\b|paiement/)
-      await photograph(page, `app/en${path.replaceAll(/\W/g, '-')}`)
-      await page.evaluate(`localStorage.clear()`)
-    },
-  )
+  test.each([
+    '',
+    '/payments',
+    '/payments?status=failed',
+    '/approvals',
+    '/payroll',
+    '/payroll/new',
+    '/sessions',
+  ])('the screen "%s" is in English from end to end', async (path) => {
+    await page.evaluate(`localStorage.setItem('language', 'en')`)
+    await goTo(path)
+    await page.locator('.rows, .facts, input').first().waitFor()
+    await expectAccessible(page)
+    const shown = await page.locator('main').innerText()
+    expect(shown).not.toMatch(/[éèàç’]|\bles?\b|\bdes?\b|paiement/)
+    await photograph(page, `app/en${path.replaceAll(/\W/g, '-')}`)
+    await page.evaluate(`localStorage.clear()`)
+  })
 })

@@ -42,13 +42,13 @@ describe.skipIf(cannotLook)('the cards of approvals', () => {
     const second = await payOut(service, clerk, 26_000)
     const page = await openApprovals(boss)
     await press(page, /Approuver 25.000/)
-    await page.getByText('votre approbation compte').waitFor()
+    await page.getByText(' : approuvé.').waitFor()
     await page.route('**/graphql', (route) =>
       route.request().postData()?.includes('approvePayout') ? route.abort() : route.continue(),
     )
     await press(page, /Approuver 26.000/)
     await page.getByText('Le service ne répond pas.').waitFor()
-    expect(await page.getByText('votre approbation compte').count()).toBe(0)
+    expect(await page.getByText(' : approuvé.').count()).toBe(0)
     await becomes(service, 'payout', second, 'pending')
     await page.close()
   })
@@ -101,7 +101,7 @@ describe.skipIf(cannotLook)('the cards of approvals', () => {
     const id = await payOut(service, clerk, 25_000, { scheduled_at: tomorrow })
     const page = await openApprovals(boss)
     await page.getByText('À décider').waitFor()
-    expect(await cardOf(page)).not.toContain('Part dès l’approbation')
+    expect(await cardOf(page)).not.toContain('Départ dès l’approbation')
     const { rows } = await service.database.owner.query(
       'SELECT approval_expires_at AS at FROM payout WHERE id = $1',
       [id],
@@ -109,7 +109,7 @@ describe.skipIf(cannotLook)('the cards of approvals', () => {
     await page.clock.setFixedTime(rows[0].at)
     await page.reload()
     await page.getByText('À décider').waitFor()
-    expect(await cardOf(page)).toMatch(/Part dès l’approbation.*À décider avant \d\d:\d\d/)
+    expect(await cardOf(page)).toMatch(/Départ dès l’approbation.*À décider avant \d\d:\d\d/)
     await page.close()
   })
 

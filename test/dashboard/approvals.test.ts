@@ -50,7 +50,7 @@ describe.skipIf(cannotLook)('approvals', () => {
     )
     expect(await cardOf(page)).toMatch(/<\/b>.*Approbations 0 sur 1.*À décider/)
     await press(page, /Approuver 25.000/)
-    await page.getByText('votre approbation compte').waitFor()
+    await page.getByText(' : approuvé.').waitFor()
     await saysNothingWaits(page)
     await becomes(service, 'payout', id, 'completed')
     await page.close()
@@ -74,6 +74,7 @@ describe.skipIf(cannotLook)('approvals', () => {
     const id = await payOut(service, clerk, 25_000)
     const page = await openApprovals(boss)
     await press(page, /Approuver 25.000/)
+    await page.getByText('votre approbation compte. Il en faut encore.').waitFor()
     await page.getByText('Vous avez approuvé. Une autre personne doit approuver aussi.').waitFor()
     expect(await cardOf(page)).toContain('Approbations 1 sur 2 · Awa Traoré')
     await becomes(service, 'payout', id, 'pending')
@@ -102,7 +103,7 @@ describe.skipIf(cannotLook)('approvals', () => {
     expect(new Set(await rows.allInnerTexts()).size).toBe(61)
     expect(await cardOf(page)).toContain('chaque ligne est payée : 70 00 01 01')
     await press(page, /Approuver 61.000/)
-    await page.getByText('votre approbation compte').waitFor()
+    await page.getByText(' : approuvé.').waitFor()
     await becomes(service, 'batch', id, 'completed')
     await page.close()
   })
@@ -193,7 +194,7 @@ describe.skipIf(cannotLook)('approvals', () => {
     expect(await pressed).toMatch(/Approuver 26.000/)
     await becomes(service, 'payout', first, 'completed')
     await press(page, /Approuver 26.000/)
-    await page.getByText('votre approbation compte').waitFor()
+    await page.getByText(' : approuvé.').waitFor()
     const { rows } = await service.database.owner.query(
       'SELECT member_id FROM approval_verdict WHERE payout_id = $1',
       [second],

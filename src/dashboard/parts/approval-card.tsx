@@ -1,8 +1,11 @@
+import { useId } from 'preact/hooks'
 import { Link } from 'wouter-preact'
 import { mayReject, useDecision, type Waiting } from '../decision.ts'
 import { formatMoment, formatPhone, formatXof, isolate } from '../format.ts'
 import { useLanguage, useWords } from '../language.ts'
 import { useMe } from '../me.ts'
+import { amountOf, nameOf } from '../waiting.ts'
+import type { Words } from '../words/fr.ts'
 import { BatchRecipients } from './batch-recipients.tsx'
 import { Facts } from './facts.tsx'
 import { Rejection } from './rejection.tsx'
@@ -27,23 +30,25 @@ export function ApprovalCard({ subject, hasMoved, onTry, onDecided, onDoubt }: A
   const { approvals } = words
   const { canApprove, cannotApproveBecause } = subject.approval
   const name = nameOf(subject, words)
-  const amount = amountOf(subject)
-  const written = amount === null ? '' : formatXof(amount, language)
+  const amount = amountOf(subject, language)
+  const heading = useId()
   const isBlocked = decision.isSending || hasMoved
   const approve = async () => {
     onTry(name)
-    if (await decision.approve()) onDecided(approvals.approved(name))
-    else onDoubt()
+    const decided = await decision.approve()
+    if (!decided) return onDoubt()
+    const isComplete = decided.approval?.status === 'APPROVED'
+    onDecided(isComplete ? approvals.approved(name) : approvals.counted(name))
   }
   const reject = async (reason: string) => {
-    const counts = await decision.reject(reason)
-    if (counts) onDecided(amount === null ? approvals.changeRejected : approvals.rejected(name))
+    if (await decision.reject(reason))
+      onDecided(amount === '' ? approvals.changeRejected : approvals.rejected(name))
     else onDoubt()
   }
   return (
-    <section className="card request" aria-label={name}>
-      <h2>{name}</h2>
-      {amount !== null && <p className="sum small">{written}</p>}
+    <section className="card request" aria-labelledby={heading}>
+      <h2 id={heading}>{name}</h2>
+      {amount !== '' && <p className="sum small">{amount}</p>}
       <Covered subject={subject} />
       <Progress subject={subject} />
       {decision.problem && (
@@ -53,14 +58,19 @@ export function ApprovalCard({ subject, hasMoved, onTry, onDecided, onDoubt }: A
       )}
       {cannotApproveBecause && <p className="soft">{approvals.obstacles[cannotApproveBecause]}</p>}
       {canApprove && (
-        <button type="button" aria-disabled={isBlocked} onClick={() => !isBlocked && void approve()}>
-          {amount === null ? approvals.approveChange : approvals.approve(written)}
+        <button
+          type="button"
+          aria-disabled={isBlocked}
+          aria-describedby={heading}
+          onClick={() => !isBlocked && void approve()}
+        >
+          {amount === '' ? approvals.approveChange : approvals.approve(amount)}
         </button>
       )}
       {mayReject(subject) && (
         <Rejection
           name={name}
-          amount={written}
+          amount={amount}
           isSending={decision.isSending}
           onOpen={() => onTry(name)}
           onSend={reject}
@@ -68,36 +78,6 @@ export function ApprovalCard({ subject, hasMoved, onTry, onDecided, onDoubt }: A
       )}
     </section>
   )
-}
-
-function nameOf(subject: Waiting, { home, approvals }: ReturnType<typeof useWords>): string {
-  switch (subject.__typename) {
-    case 'Payout':
-      return home.payoutTo(
-        subject.beneficiaryName ? isolate(subject.beneficiaryName) : formatPhone(subject.destinationPhone),
-      )
-    case 'Batch':
-      return home.batchOf(isolate(subject.title ?? ''), subject.recipientCount)
-    case 'DepositApproval': {
-      const phone = formatPhone(subject.transaction.customerPhone)
-      return subject.transaction.refundOf ? approvals.refundTo(phone) : home.depositTo(phone)
-    }
-    case 'SettingsChange':
-      return home.settingsChange
-  }
-}
-
-function amountOf(subject: Waiting): number | null {
-  switch (subject.__typename) {
-    case 'Payout':
-      return subject.amount
-    case 'Batch':
-      return subject.totalAmount
-    case 'DepositApproval':
-      return subject.transaction.amount
-    case 'SettingsChange':
-      return null
-  }
 }
 
 /** All that an approval covers. */
@@ -188,16 +168,22 @@ function SettingsFacts({ change }: { change: OfType<'SettingsChange'> }) {
   return <ul className="steps">{lines.map((line) => line && <li key={line}>{line}</li>)}</ul>
 }
 
-/** Who asked for the approval, who gave it already, and until when it can be given. */
+type Author = NonNullable<Waiting['approval']['requestedBy']>
+
+/** Names the person, or the program and the person who received its key. */
+function authorOf({ kind, name, member }: Author, { byKey }: Words['approvals']): string {
+  if (kind !== 'API_KEY') return isolate(name)
+  return byKey(isolate(name)) + (member ? ` (${isolate(member.name)})` : '')
+}
+
+/** The person who requested the approval, those who gave it, and the last moment to give it. */
 function Progress({ subject: { approval } }: { subject: Waiting }) {
   const { approvals } = useWords()
   const language = useLanguage()
   const { timeZone } = useMe()
   const { requestedBy, requestedAt, approvedBy, required, expiresAt } = approval
   const given = approvedBy.filter(({ counts }) => counts)
-  const isKey = requestedBy?.kind === 'API_KEY'
-  const author =
-    requestedBy && (isKey ? approvals.byKey(isolate(requestedBy.name)) : isolate(requestedBy.name))
+  const author = requestedBy && authorOf(requestedBy, approvals)
   const names = given.map(({ member }) => isolate(member.name)).join(', ')
   return (
     <Facts

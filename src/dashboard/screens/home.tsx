@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { Link } from 'wouter-preact'
-import { dayOf, formatMoment, formatPhone, formatShare, formatXof, usualZone, isolate } from '../format.ts'
+import { dayOf, formatMoment, formatShare, formatXof, usualZone } from '../format.ts'
 import { useLanguage, useWords } from '../language.ts'
 import { useLiveness, useMoneyChanges } from '../live.ts'
 import { type FiguresFragment, type HomeQuery, homeQuery } from '../operations.ts'
@@ -9,6 +9,7 @@ import { MonthChart } from '../parts/month-chart.tsx'
 import { PaymentRow } from '../parts/payment-row.tsx'
 import { Failure, FirstSteps, Loading, Stale } from '../parts/states.tsx'
 import { useSteadyQuery } from '../steady-query.ts'
+import { amountOf, nameOf } from '../waiting.ts'
 
 const dayMs = 86_400_000
 const chartDays = 30
@@ -112,8 +113,8 @@ function Waiting({ data: { approvalsWaiting } }: Part) {
       <ul className="rows">
         {approvalsWaiting?.nodes.map((one) => (
           <li key={one.id}>
-            <div>{waitingName(one, words)}</div>
-            <strong className="number">{waitingAmount(one, (amount) => formatXof(amount, language))}</strong>
+            <div>{nameOf(one, words)}</div>
+            <strong className="number">{amountOf(one, language)}</strong>
           </li>
         ))}
       </ul>
@@ -125,36 +126,6 @@ function Waiting({ data: { approvalsWaiting } }: Part) {
       </p>
     </Card>
   )
-}
-
-type WaitingOne = NonNullable<HomeQuery['approvalsWaiting']>['nodes'][number]
-
-function waitingName(one: WaitingOne, words: ReturnType<typeof useWords>): string {
-  switch (one.__typename) {
-    case 'Payout':
-      return words.home.payoutTo(
-        one.beneficiaryName ? isolate(one.beneficiaryName) : formatPhone(one.destinationPhone),
-      )
-    case 'Batch':
-      return words.home.batchOf(isolate(one.title ?? ''), one.recipientCount)
-    case 'DepositApproval':
-      return words.home.depositTo(formatPhone(one.transaction.customerPhone))
-    case 'SettingsChange':
-      return words.home.settingsChange
-  }
-}
-
-function waitingAmount(one: WaitingOne, write: (amount: number) => string): string {
-  switch (one.__typename) {
-    case 'Payout':
-      return write(one.amount)
-    case 'Batch':
-      return write(one.totalAmount)
-    case 'DepositApproval':
-      return write(one.transaction.amount)
-    case 'SettingsChange':
-      return ''
-  }
 }
 
 function Month({ data: { in: received } }: Part) {

@@ -263,6 +263,7 @@ export const en: Words = {
     approval: (amount) => `${amount} will leave after another person approves.`,
     failed: 'The refund failed: the money is on your balance again.',
   },
+  payroll: 'Payrolls',
   approvals: {
     title: 'Approvals',
     none: 'Nothing waits for an approval.',
@@ -291,7 +292,8 @@ export const en: Words = {
     },
     approve: (amount) => `Approve ${amount}`,
     approveChange: 'Approve the change',
-    approved: (name) => `${name}: your approval counts.`,
+    approved: (name) => `${name}: approved.`,
+    counted: (name) => `${name}: your approval counts. More are needed.`,
     reject: 'Reject',
     rejectTitle: (name) => `Reject: ${name}`,
     reason: 'Reason',
