@@ -12,7 +12,7 @@ type Request =
     }
   | { __typename: 'SettingsChange' }
 
-/** Returns the name of a request: what it is, and for whom. */
+/** Returns the name of a request: its kind and its payee. */
 export function nameOf(request: Request, { home, approvals }: Words): string {
   switch (request.__typename) {
     case 'Payout': {

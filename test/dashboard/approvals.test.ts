@@ -39,7 +39,7 @@ describe.skipIf(cannotLook)('approvals', () => {
     if (problems.length > 0) throw new Error(JSON.stringify(problems))
   })
 
-  test('a payout appears by itself, says what and by whom, and is sent when it is approved', async () => {
+  test('a payout appears by itself, names its payee and its author, and is sent when it is approved', async () => {
     const { clerk, boss } = await team(service)
     const page = await openApprovals(boss)
     await saysNothingWaits(page)
@@ -85,7 +85,7 @@ describe.skipIf(cannotLook)('approvals', () => {
     await page.close()
   })
 
-  test('a batch shows everybody whom it pays, page by page, and who is paid twice', async () => {
+  test('a batch shows all its recipients, page by page, and the numbers that it pays twice', async () => {
     const { clerk, boss } = await team(service)
     const recipients = Array.from({ length: 61 }, (_, index) => ({
       name: `Personne ${index + 1}`,
@@ -140,12 +140,14 @@ describe.skipIf(cannotLook)('approvals', () => {
     const id = await payOut(service, clerk, 25_000)
     const page = await openApprovals(boss)
     await page.route('**/graphql', async (route) => {
+      // Only the list has another digest: a page that read the digest anew for the approval would be caught.
+      if (!route.request().postData()?.includes('ApprovalsQuery')) return route.continue()
       const response = await route.fetch()
       const text = (await response.text()).replaceAll(
         /"digest":"[0-9a-f]{64}"/g,
         `"digest":"${'0'.repeat(64)}"`,
       )
-      await route.fulfill({ response, body: text })
+      return route.fulfill({ response, body: text })
     })
     await page.reload()
     await press(page, /Approuver 25.000/)
