@@ -1042,9 +1042,10 @@ export type ProcessBatchMutation = {
 
 export type ProcessBatchMutationVariables = {
   id: string
+  expectedTotal?: number | null | undefined
 }
 
-export const processBatchMutation = ("mutation ProcessBatchMutation($id:ID!){processBatch(id:$id){__typename ...on BatchPayload{batch{id status}}...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ProcessBatchMutation, ProcessBatchMutationVariables>
+export const processBatchMutation = ("mutation ProcessBatchMutation($id:ID!$expectedTotal:Amount){processBatch(id:$id expectedTotal:$expectedTotal){__typename ...on BatchPayload{batch{id status}}...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ProcessBatchMutation, ProcessBatchMutationVariables>
 
 export type CancelBatchMutation = {
   cancelBatch: {

@@ -77,6 +77,22 @@ describe.skipIf(cannotLook)('edges of payrolls', () => {
     await page.close()
   })
 
+  test('people that a program adds at the moment of the payment are not paid unseen', async () => {
+    const { shop, boss } = await team(service)
+    const id = await draftOf(shop, [recipient('70000001')])
+    const page = await openPage(boss, `/payroll/${id}`)
+    await page.route('**/graphql', async (route) => {
+      if (route.request().postData()?.includes('ProcessBatchMutation')) await addTo(id, shop)
+      return route.continue()
+    })
+    await press(page, /Payer 1.500/)
+    await page.getByText('La paie a changé depuis que cette page l’a montrée').waitFor()
+    await page.getByRole('button', { name: /Demander l’approbation de 401.500/ }).waitFor()
+    const { body } = await service.rest('GET', `/bulk/batches/${id}`, { token: shop.token })
+    expect(body.data.status).toBe('draft')
+    await page.close()
+  })
+
   test('a draft without people says so, in words', async () => {
     const { shop, boss } = await team(service)
     const id = await draftOf(shop, [])

@@ -2,14 +2,9 @@ import { type CombinedError, useClient } from '@urql/preact'
 import { useEffect, useState } from 'preact/hooks'
 import { formatPhone, formatXof } from '../format.ts'
 import { useLanguage, useWords } from '../language.ts'
-import {
-  batchQuery,
-  checkBatchMutation,
-  type CheckBatchMutation,
-  processBatchMutation,
-} from '../operations.ts'
+import { checkBatchMutation, type CheckBatchMutation, processBatchMutation } from '../operations.ts'
 import { Facts } from '../parts/facts.tsx'
-import { errorText, problemText, refusalOf } from '../refusals.ts'
+import { problemText, refusalOf } from '../refusals.ts'
 import { Actions } from './actions.tsx'
 import type { Batch } from './present.ts'
 import { usePayrollWords, usePeople } from './words.ts'
@@ -178,14 +173,13 @@ function useDraft(batch: Batch, again: () => void) {
     again()
   }
 
-  /** Pays the draft, unless it is no longer the one that was shown. */
+  /** Pays the draft, if it still has the total that was shown. */
   async function send(): Promise<Pick<DraftState, 'problem'> | Pick<DraftState, 'hasChanged'>> {
-    const read = await client.query(batchQuery, { id }, { requestPolicy: 'network-only' }).toPromise()
-    const now = read.data?.batch
-    if (!now) return { problem: read.error ? errorText(read.error, words) : words.refusals.NOT_FOUND }
-    if (!isSame(now, batch)) return { hasChanged: true }
-    const { data, error } = await client.mutation(processBatchMutation, { id }).toPromise()
-    return { problem: problemOf(error, data?.processBatch) }
+    const shown = { id, expectedTotal: totalAmount }
+    const { data, error } = await client.mutation(processBatchMutation, shown).toPromise()
+    const result = data?.processBatch
+    if (refusalOf(result)?.code === 'STATE_CONFLICT') return { hasChanged: true }
+    return { problem: problemOf(error, result) }
   }
 
   useEffect(() => {

@@ -4,7 +4,7 @@ import { createBatchInput } from '../../resources/batches/create.ts'
 import { recipientFilterInput } from '../../resources/batches/recipient-pages.ts'
 import { readRows } from '../../resources/batches/recipients.ts'
 import type { FieldProblem } from '../../shared/errors.ts'
-import { currencyField, readInput, readTogether, truth } from '../../shared/input.ts'
+import { amount, currencyField, readInput, readTogether, truth } from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import {
   bareList,
@@ -19,6 +19,9 @@ import {
 } from './route.ts'
 
 const dryRunInput = z.object({ dryRun: truth.default(false) })
+const processInput = dryRunInput.extend({
+  expectedTotal: amount({ min: 0, max: Number.MAX_SAFE_INTEGER }).nullish(),
+})
 const xof = { currency: currencyField.nullish() }
 const createInput = createBatchInput.extend({ ...dryRunInput.shape, ...xof })
 const addInput = addRecipientsInput.extend(xof)
@@ -92,10 +95,10 @@ export const bulkRoutes: readonly RestRoute[] = [
     status: 202,
     operation: 'ProcessBatch',
     hasDryRun: true,
-    variables: (request) => ({
-      ...idOf(request),
-      dryRun: isDryRun(request, body(request, dryRunInput).dryRun),
-    }),
+    variables: (request) => {
+      const { dryRun, expectedTotal } = body(request, processInput)
+      return { ...idOf(request), dryRun: isDryRun(request, dryRun), expectedTotal }
+    },
     data: batchData,
     statusOf: ({ dryRun }: Changed) => (dryRun ? 200 : 202),
   },

@@ -140,8 +140,8 @@ mutation AddRecipients($id: ID!, $recipients: [RecipientInput!]!) {
     ...Refused
   }
 }
-mutation ProcessBatch($id: ID!, $dryRun: Boolean) {
-  processBatch(id: $id, dryRun: $dryRun) {
+mutation ProcessBatch($id: ID!, $dryRun: Boolean, $expectedTotal: Amount) {
+  processBatch(id: $id, dryRun: $dryRun, expectedTotal: $expectedTotal) {
     __typename
     ... on BatchPayload { batch { ...BatchRecord } dryRun { ...Forecast } }
     ...Refused

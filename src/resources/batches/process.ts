@@ -24,26 +24,57 @@ const reason = 'the SQL function receives the id of the merchant'
  * Begins to pay the recipients of a draft. It reserves the whole total first, or fails and changes nothing.
  * Then the recipients are sent (`batches/send.ts`), or the batch waits for approvals where the settings
  * require them.
- * @throws DomainError NOT_FOUND, STATE_CONFLICT where the batch is not a draft, or where an operator made
- *   another payment under the identity of a recipient before a restore, INVALID_INPUT where it has no
- *   recipient or one with an operator that is not connected, LIMIT_EXCEEDED, PAYMENTS_OUT_HALTED,
+ * @param expectedTotal the total that the caller was shown, in whole XOF; null for any
+ * @throws DomainError NOT_FOUND, STATE_CONFLICT where the batch is not a draft or has another total, or where
+ *   an operator made another payment under the identity of a recipient before a restore, INVALID_INPUT where
+ *   it has no recipient or one with an operator that is not connected, LIMIT_EXCEEDED, PAYMENTS_OUT_HALTED,
  *   INSUFFICIENT_BALANCE (the batch stays a draft), UNAUTHENTICATED
  * @see docs/design/rules.md#batches
  */
-export async function processBatch(ctx: Context, id: number): Promise<{ id: number }> {
-  await transact(asPlatform(ctx, reason), (tx) => beginBatch(ctx, tx, id))
+export async function processBatch(
+  ctx: Context,
+  id: number,
+  expectedTotal: bigint | null = null,
+): Promise<{ id: number }> {
+  await transact(asPlatform(ctx, reason), async (tx) => {
+    await beginBatch(ctx, tx, id)
+    await checkTotal(tx, id, expectedTotal)
+  })
   ctx.notifyJob('payouts.due')
   return { id }
+}
+
+/**
+ * Refuses a batch with another total than the one that was shown. No recipient can be added meanwhile: the
+ * transaction has locked the batch.
+ * @throws DomainError STATE_CONFLICT
+ */
+async function checkTotal(tx: PoolClient, id: number, expectedTotal: bigint | null): Promise<void> {
+  if (expectedTotal === null) return
+  const { rows } = await tx.query<{ total: string }>({
+    name: 'total_of_batch',
+    text: 'SELECT total_amount::text AS total FROM batch WHERE id = $1',
+    values: [id],
+  })
+  const total = BigInt(rows[0]?.total ?? 0)
+  if (total === expectedTotal) return
+  const words = `The total of this batch is ${total} XOF, not ${expectedTotal} XOF. Read the batch again.`
+  throw new DomainError('STATE_CONFLICT', words)
 }
 
 /**
  * Begins the batch in a transaction that is rolled back, and returns the preview: nothing is written.
  * @throws as `processBatch`
  */
-export async function dryRunProcess(ctx: Context, id: number): Promise<BatchChange> {
+export async function dryRunProcess(
+  ctx: Context,
+  id: number,
+  expectedTotal: bigint | null = null,
+): Promise<BatchChange> {
   const base = await dryRun(asPlatform(ctx, reason), async (tx) => {
     const before = await previewBatch(ctx, tx, id)
     const becomes = await beginBatch(ctx, tx, id)
+    await checkTotal(tx, id, expectedTotal)
     return before && { ...before, approvalRequired: becomes === 'pending_approval' }
   })
   return { id, forecast: await completePreview(ctx, base) }

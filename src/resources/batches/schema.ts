@@ -313,9 +313,15 @@ builder.mutationFields((t) => ({
     args: {
       id: t.arg.id({ required: true, description: 'The batch: its global id, or its id in REST.' }),
       dryRun: t.arg.boolean(dryRunArg),
+      expectedTotal: t.arg({
+        type: 'Amount',
+        description:
+          'The total that you were shown, in whole XOF. If the draft has another one, because recipients ' +
+          'were added meanwhile, nothing is paid, and the refusal is STATE_CONFLICT.',
+      }),
     },
-    resolve: (_root, { id, dryRun }, ctx) =>
-      dryRun ? dryRunProcess(ctx, batchId(id)) : processBatch(ctx, batchId(id)),
+    resolve: (_root, { id, dryRun, expectedTotal }, ctx) =>
+      dryRun ? dryRunProcess(ctx, batchId(id), expectedTotal) : processBatch(ctx, batchId(id), expectedTotal),
   }),
   cancelBatch: t.field({
     type: BatchPayload,

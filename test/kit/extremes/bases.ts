@@ -56,6 +56,10 @@ function rowsOf(fixture: Fixture, { merchant: { token }, person }: Shop) {
   }
   const payment = { amount: 1_000, customer_phone: phone, payment_method: 'OperatorA' }
   const hook = { url: 'http://127.0.0.1:1/', events: ['api_key_created'] }
+  const filled = () => {
+    const recipients = [{ name: 'Awa', account: phone, amount: 1_000, payment_method: 'OperatorA' }]
+    return post('/bulk/batches', { recipients })
+  }
   const rows = {
     link: () => post('/payment-links', { title: 'Riz' }),
     beneficiary: () => post('/beneficiaries', { name: 'Awa', account: phone, payment_method: 'OperatorA' }),
@@ -67,9 +71,9 @@ function rowsOf(fixture: Fixture, { merchant: { token }, person }: Shop) {
     },
     payout: () => post('/payouts', { amount: 1_000, destination_phone: phone, payment_method: 'OperatorA' }),
     deposit: () => post('/deposit', payment),
+    filled,
     batch: async () => {
-      const recipients = [{ name: 'Awa', account: phone, amount: 1_000, payment_method: 'OperatorA' }]
-      const id = await post('/bulk/batches', { recipients })
+      const id = await filled()
       await fixture.rest('POST', `/bulk/batches/${id}/process`, { token, body: {} })
       return id
     },
@@ -130,6 +134,7 @@ export function basesOf(fixture: Fixture, shop: Shop) {
     deposit: input(money),
     disableTotp: plain({ code: '123456', password }),
     inviteMember: () => Promise.resolve({ input: { name: 'Awa', email: nextEmail() } }),
+    processBatch: onRow('filled', 'Batch'),
     refundTransaction: async () => ({
       id: global('Transaction', await (paid ??= rows.paid())),
       amount: 1_000,

@@ -82,3 +82,50 @@ test('a draft is cancelled with all its recipients', async () => {
   expect((await cancel(merchant, id)).status).toBe(409)
   expect((await process(merchant, id)).status).toBe(409)
 })
+
+test('a draft with more recipients than its shown total is not paid, and nothing is set aside', async () => {
+  const merchant = await shop(100_000)
+  const id = await draft(merchant, [row()])
+  const pay = (more: string) =>
+    fixture.graphql(
+      `mutation { processBatch(id: "${id}" ${more}) { __typename ... on StateConflictError { message } } }`,
+      {},
+      merchant.token,
+    )
+  await call(merchant, 'POST', `/${id}/recipients`, { recipients: [row()] })
+  for (const more of ['expectedTotal: 2000', 'expectedTotal: 2000, dryRun: true']) {
+    const { body } = await pay(more)
+    expect(body['data'].processBatch).toEqual({
+      __typename: 'StateConflictError',
+      message: 'The total of this batch is 4000 XOF, not 2000 XOF. Read the batch again.',
+    })
+  }
+  for (const body of [{ expected_total: 2_000 }, { expected_total: 2_000, dry_run: true }]) {
+    const refused = await call(merchant, 'POST', `/${id}/process`, body)
+    expect([refused.status, refused.body.code]).toEqual([409, 'STATE_CONFLICT'])
+  }
+  const wrong = await call(merchant, 'POST', `/${id}/process`, { expected_total: '4000' })
+  expect(wrong.body.errors).toEqual([{ field: 'expected_total', message: 'must be a number' }])
+  expect(await money(merchant)).toEqual({ available: 100_000, reserved: 0 })
+  expect(await emitted(id)).toEqual(['batch_draft'])
+  expect((await pay('expectedTotal: 4000')).body['data'].processBatch).toEqual({ __typename: 'BatchPayload' })
+  expect(await ended(merchant, id)).toMatchObject({ status: 'completed', paid_amount: 4_000 })
+})
+
+test('recipients that arrive while a draft is paid are paid only where their total was shown', async () => {
+  const merchant = await shop(100_000)
+  for (let round = 0; round < 12; round += 1) {
+    const id = await draft(merchant, [row()])
+    const pay = `mutation { processBatch(id: "${id}", expectedTotal: 2000) { __typename } }`
+    const [added, paid] = await Promise.all([
+      call(merchant, 'POST', `/${id}/recipients`, { recipients: [row()] }),
+      fixture.graphql(pay, {}, merchant.token),
+    ])
+    // The first of the two wins, and the other is refused.
+    const isPaid = paid.body['data'].processBatch.__typename === 'BatchPayload'
+    expect(added.status === 409).toBe(isPaid)
+    const { status, total_amount: total } = (await call(merchant, 'GET', `/${id}`)).body['data']
+    expect(status === 'draft').toBe(!isPaid)
+    expect(total).toBe(isPaid ? 2_000 : 4_000)
+  }
+})

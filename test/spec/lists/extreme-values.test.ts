@@ -59,7 +59,7 @@ const oneByOne = /Webhook$|updateSettings|rejectSettingsChange|replayEvents/
 const waiting = /^(approve|reject)|Webhook$|replayEvents/
 /** The fields that are not shown: what proves a caller, and ids of other rows. */
 const unseen =
-  /^(password|current|code|token|digest|apiKey|apiSecret|scopes|keepKeys|ids|from|to|merchantId)$/
+  /^(password|current|code|token|digest|apiKey|apiSecret|scopes|keepKeys|ids|from|to|merchantId|expected.*)$/
 /** The codes of refusals that need not name the field, by its scalar. */
 const codesOf: Record<string, readonly string[]> = {
   ID: ['NOT_FOUND', 'STATE_CONFLICT', 'FORBIDDEN', 'NOT_REFUNDABLE'],
@@ -126,7 +126,11 @@ async function tryField(door: Door, field: InputField): Promise<[string, string]
   const naming = {
     // Without a valid token only the token is named.
     field: `(${name}|${snakeCase(name)}${proven.test(mutation) ? '|token' : ''})`,
-    codes: [...(codesOf[field.scalar] ?? []), ...(isProof ? proofCodes : [])],
+    codes: [
+      ...(codesOf[field.scalar] ?? []),
+      ...(isProof ? proofCodes : []),
+      ...(name === 'expectedTotal' ? ['STATE_CONFLICT'] : []),
+    ],
   }
   const one = async (value: string): Promise<[string, string]> => {
     const given = await base(mutation)
