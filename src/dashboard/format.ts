@@ -26,6 +26,20 @@ export function formatMoment(moment: string, language: AppLanguage, timeZone = u
   return new Intl.DateTimeFormat(language, { ...day, ...hour }).format(date)
 }
 
+/**
+ * Writes the moment at which money leaves: with its day also where it is today, and with its zone where the
+ * clock of the reader is in another one.
+ */
+export function formatDeparture(moment: string, language: AppLanguage, timeZone = usualZone): string {
+  const date = new Date(moment)
+  const wholeSecond = Math.floor(date.getTime() / 1_000) * 1_000
+  const isElsewhere = offsetMs(wholeSecond, timeZone) !== -date.getTimezoneOffset() * 60_000
+  const hour = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone } as const
+  const day = { weekday: 'short', ...dayForm(date, timeZone) } as const
+  const zone = isElsewhere ? ({ timeZoneName: 'short' } as const) : {}
+  return new Intl.DateTimeFormat(language, { ...day, ...hour, ...zone }).format(date)
+}
+
 /** The parts of a date that tell its day: the year only where it is not the present one. */
 function dayForm(date: Date, timeZone: string): Intl.DateTimeFormatOptions {
   const isThisYear = dayOf(date, timeZone).slice(0, 4) === dayOf(new Date(), timeZone).slice(0, 4)
@@ -49,11 +63,16 @@ export function dayOf(date: Date, timeZone = usualZone): string {
 
 /** Returns the moment at which a day such as `2026-11-30` begins, in ISO 8601. */
 export function dayStart(day: string, timeZone = usualZone): string {
-  const midnight = new Date(`${day}T00:00:00Z`).getTime()
-  if (Number.isNaN(midnight)) return day
-  // The offset at midnight in UTC may be that of the day before: the second look uses the one of the day.
-  const guess = midnight - offsetMs(midnight, timeZone)
-  return new Date(midnight - offsetMs(guess, timeZone)).toISOString()
+  return momentOf(day, '00:00', timeZone)
+}
+
+/** Returns the moment of a time such as `08:30` on a day such as `2026-11-30`, in ISO 8601. */
+export function momentOf(day: string, time: string, timeZone = usualZone): string {
+  const written = new Date(`${day}T${time}:00Z`).getTime()
+  if (Number.isNaN(written)) return day
+  // The offset at this time in UTC may be that of another day: the second look uses the one of the moment.
+  const guess = written - offsetMs(written, timeZone)
+  return new Date(written - offsetMs(guess, timeZone)).toISOString()
 }
 
 /** Returns how far the clocks of a zone are ahead of UTC, in milliseconds. */
@@ -82,4 +101,13 @@ export function formatPhone(phone: string): string {
  */
 export function isolate(words: string): string {
   return words && `\u2068${words}\u2069`
+}
+
+/**
+ * Reads an amount as people write it, with or without spaces; null where it is none. A point or a comma is
+ * one between thousands: `50,00` is no amount, and not five thousand.
+ */
+export function readAmount(typed: string): number | null {
+  const amount = typed.replaceAll(/\s/g, '')
+  return /^(\d{1,12}|\d{1,3}([.,]\d{3}){1,3})$/.test(amount) ? Number(amount.replaceAll(/\D/g, '')) : null
 }

@@ -26,6 +26,7 @@ export function Frame({ session, onLeave, children }: FrameProps) {
   const pages = [
     ['/', words.home.title],
     ['/payments', words.payments.title],
+    ['/links', words.links],
     ['/payroll', words.payroll],
     ['/approvals', words.approvals.title],
   ] as const

@@ -6,6 +6,7 @@ import {
   batchChangesSubscription,
   type BatchProgressSubscription,
   batchProgressSubscription,
+  linkUsesSubscription,
   type PaymentRowFragment,
   paymentChangesSubscription,
   payoutChangesSubscription,
@@ -45,6 +46,26 @@ export function useBatchProgress(
   onStep: (step: BatchProgressSubscription['batchProgress']) => void,
 ): void {
   useChanges(batchProgressSubscription, useFirst(after), ({ batchProgress }) => onStep(batchProgress), { id })
+}
+
+/**
+ * Reads again whenever a payout changed since `after`.
+ * @param after the position in the event log before the page was first read; null until it is known
+ */
+export function usePayoutChanges(after: number | null | undefined, readAgain: () => void): void {
+  useChanges(payoutChangesSubscription, useFirst(after), useCalm(readAgain))
+}
+
+/**
+ * Reads again whenever a customer paid by a link since `after`.
+ * @param id the link; null for all
+ */
+export function useLinkUses(
+  id: string | null,
+  after: number | null | undefined,
+  readAgain: () => void,
+): void {
+  useChanges(linkUsesSubscription, useFirst(after), useCalm(readAgain), { id })
 }
 
 /** Keeps the first position that is known: later reads bring later ones, but subscriptions go on from it. */

@@ -5,18 +5,32 @@ import type { SessionQuery } from './operations.ts'
 /** The signed-in person, as the screens see them. */
 export interface Me {
   merchantId: number
+  /** The person; 0 for a caller that is no member. */
+  memberId: number
+  merchantName: string
   /** The time zone in which the days of the account begin. */
   timeZone: string
   /** Whether the person may give payments back. The service decides again at each request. */
   mayRefund: boolean
+  /** Whether the person may make and change payment links. */
+  mayMakeLinks: boolean
+  /** Whether the person may make and cancel payouts. */
+  mayPayOut: boolean
+  /** Whether the person may save people for payouts. */
+  maySavePeople: boolean
   /** Whether the person may prepare and pay payrolls. */
   mayPayMany: boolean
 }
 
 export const MeContext = createContext<Me>({
   merchantId: 0,
+  memberId: 0,
+  merchantName: '',
   timeZone: 'Africa/Bamako',
   mayRefund: false,
+  mayMakeLinks: false,
+  mayPayOut: false,
+  maySavePeople: false,
   mayPayMany: false,
 })
 
@@ -28,8 +42,13 @@ export function meOf({ merchant, member, scopes }: NonNullable<SessionQuery['me'
   const mayChange = member != null && member.role !== 'VIEWER'
   return {
     merchantId: merchant.databaseId,
+    memberId: member?.databaseId ?? 0,
+    merchantName: merchant.name,
     timeZone: merchant.timeZone,
     mayRefund: mayChange && scopes.includes('DEPOSIT'),
+    mayMakeLinks: mayChange && scopes.includes('PAYMENT_LINKS'),
+    mayPayOut: mayChange && scopes.includes('PAYOUT'),
+    maySavePeople: mayChange && scopes.includes('BENEFICIARIES'),
     mayPayMany: mayChange && scopes.includes('BULK_PAY'),
   }
 }

@@ -14,6 +14,18 @@ export type AuthorKind = "API_KEY" | "MEMBER"
 
 export type BatchStatus = "CANCELLED" | "COMPLETED" | "DRAFT" | "FAILED" | "PARTIALLY_COMPLETED" | "PENDING_APPROVAL" | "PROCESSING"
 
+export type CreatePaymentLinkInput = {
+  amount?: number | null | undefined
+  currency?: Currency | null | undefined
+  description?: string | null | undefined
+  expiresAt?: string | null | undefined
+  title: string
+  urlSlug?: string | null | undefined
+  usageLimit?: number | null | undefined
+}
+
+export type Currency = "XOF"
+
 export type FailureParty = "CUSTOMER" | "MERCHANT" | "OPERATOR" | "PLATFORM"
 
 export type FailureReason = "ALREADY_REVERSED" | "AMOUNT_OUT_OF_RANGE" | "CANCELLED" | "CREDENTIALS_REJECTED" | "CURRENCY_NOT_SUPPORTED" | "DUPLICATE_WINDOW" | "FLOAT_INSUFFICIENT" | "INSUFFICIENT_BALANCE" | "INVALID_REQUEST" | "NOT_REVERSIBLE" | "OPERATION_NOT_SUPPORTED" | "OPERATOR_UNAVAILABLE" | "PAYEE_LIMIT_REACHED" | "PAYEE_NAME_MISMATCH" | "PAYEE_NOT_ALLOWED" | "PAYEE_NOT_FOUND" | "PAYER_AUTH_FAILED" | "PAYER_BUSY" | "PAYER_DECLINED" | "PAYER_INSUFFICIENT_FUNDS" | "PAYER_LIMIT_REACHED" | "PAYER_MISMATCH" | "PAYER_NOT_ALLOWED" | "PAYER_NOT_FOUND" | "PAYER_TIMEOUT" | "PLATFORM_LIMIT_REACHED" | "SAME_PARTIES" | "UNSPECIFIED"
@@ -23,6 +35,8 @@ export type Health = "DEGRADED" | "DOWN" | "OPERATIONAL"
 export type InitiationStatus = "CANCELLED" | "EXPIRED" | "FAILED" | "PENDING" | "PENDING_APPROVAL" | "PROCESSING" | "REVERSED" | "SUCCESS"
 
 export type MemberRole = "ADMIN" | "FINANCE" | "OWNER" | "VIEWER"
+
+export type PaymentLinkAvailability = "EXHAUSTED" | "EXPIRED" | "INACTIVE" | "OPEN"
 
 export type PaymentMethod = "OperatorA" | "OperatorB" | "OperatorC" | "OperatorD"
 
@@ -85,6 +99,16 @@ export type TransactionFilter = {
 export type TransactionStatus = "CANCELLED" | "EXPIRED" | "FAILED" | "PENDING" | "PROCESSING" | "REVERSED" | "SUCCESS"
 
 export type TransactionType = "BALANCE_CHECK" | "DEPOSIT" | "PAY"
+
+export type UpdatePaymentLinkInput = {
+  amount?: number | null | undefined
+  currency?: Currency | null | undefined
+  description?: string | null | undefined
+  expiresAt?: string | null | undefined
+  isActive?: boolean | null | undefined
+  title?: string | null | undefined
+  usageLimit?: number | null | undefined
+}
 
 export type WaitingApprovalFragment = {
   status: ApprovalStatus
@@ -153,6 +177,25 @@ export type PaymentRowFragment = {
 }
 
 const paymentRowFragment = "fragment PaymentRow on Transaction{id databaseId reference transactionType amount settledAmount status paymentMethod customerPhone createdAt refundOf{id}failure{messageFr messageEn}}"
+
+export type LinkFactsFragment = {
+  id: string
+  databaseId: number
+  title: string
+  description: string | null
+  amount: number | null
+  url: string
+  urlSlug: string
+  usageCount: number
+  usageLimit: number | null
+  openCount: number
+  expiresAt: string | null
+  isActive: boolean
+  availability: PaymentLinkAvailability
+  createdAt: string
+}
+
+const linkFactsFragment = "fragment LinkFacts on PaymentLink{id databaseId title description amount url urlSlug usageCount usageLimit openCount expiresAt isActive availability createdAt}"
 
 export type BatchRowFragment = {
   id: string
@@ -700,6 +743,172 @@ export type ApprovalChangesSubscriptionVariables = {
 }
 
 export const approvalChangesSubscription = "subscription ApprovalChangesSubscription($after:String){approvalsChanged(after:$after){cursor}}" as unknown as TypedDocumentNode<ApprovalChangesSubscription, ApprovalChangesSubscriptionVariables>
+
+export type LinksQuery = {
+  asOfSequence: number | null
+  paymentLinks: {
+    totalCount: number
+    nodes: Array<{
+      id: string
+      databaseId: number
+      title: string
+      description: string | null
+      amount: number | null
+      url: string
+      urlSlug: string
+      usageCount: number
+      usageLimit: number | null
+      openCount: number
+      expiresAt: string | null
+      isActive: boolean
+      availability: PaymentLinkAvailability
+      createdAt: string
+    }>
+    pageInfo: {
+      hasNextPage: boolean
+      endCursor: string | null
+    }
+  } | null
+}
+
+export type LinksQueryVariables = {
+  first?: number | null | undefined
+  after?: string | null | undefined
+  activeOnly?: boolean | null | undefined
+}
+
+export const linksQuery = ("query LinksQuery($first:Int$after:String$activeOnly:Boolean){asOfSequence paymentLinks(first:$first after:$after filter:{activeOnly:$activeOnly}){totalCount nodes{...LinkFacts}pageInfo{hasNextPage endCursor}}}" + linkFactsFragment) as unknown as TypedDocumentNode<LinksQuery, LinksQueryVariables>
+
+export type LinkQuery = {
+  asOfSequence: number | null
+  paymentLink: {
+    id: string
+    databaseId: number
+    title: string
+    description: string | null
+    amount: number | null
+    url: string
+    urlSlug: string
+    usageCount: number
+    usageLimit: number | null
+    openCount: number
+    expiresAt: string | null
+    isActive: boolean
+    availability: PaymentLinkAvailability
+    createdAt: string
+    stats: {
+      settledAmount: number
+    }
+    payments: {
+      totalCount: number
+      nodes: Array<{
+        id: string
+        databaseId: number
+        reference: string
+        transactionType: TransactionType
+        amount: number
+        settledAmount: number | null
+        status: TransactionStatus
+        paymentMethod: PaymentMethod
+        customerPhone: string
+        createdAt: string
+        refundOf: {
+          id: string
+        } | null
+        failure: {
+          messageFr: string
+          messageEn: string
+        } | null
+      }>
+    }
+  } | null
+}
+
+export type LinkQueryVariables = {
+  id: string
+}
+
+export const linkQuery = ("query LinkQuery($id:ID!){asOfSequence paymentLink(id:$id){...LinkFacts stats{settledAmount}payments(first:10){totalCount nodes{...PaymentRow}}}}" + linkFactsFragment + paymentRowFragment) as unknown as TypedDocumentNode<LinkQuery, LinkQueryVariables>
+
+export type CreateLinkMutation = {
+  createPaymentLink: {
+    __typename: "InvalidInputError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+    problems: Array<{
+      field: string
+    }>
+  } | {
+    __typename: "PaymentLink"
+    id: string
+    databaseId: number
+  } | {
+    __typename: "SlugTakenError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | null
+}
+
+export type CreateLinkMutationVariables = {
+  input: CreatePaymentLinkInput
+}
+
+export const createLinkMutation = ("mutation CreateLinkMutation($input:CreatePaymentLinkInput!){createPaymentLink(input:$input){__typename ...on PaymentLink{id databaseId}...Refused ...on InvalidInputError{problems{field}}}}" + refusedFragment) as unknown as TypedDocumentNode<CreateLinkMutation, CreateLinkMutationVariables>
+
+export type UpdateLinkMutation = {
+  updatePaymentLink: {
+    __typename: "InvalidInputError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+    problems: Array<{
+      field: string
+    }>
+  } | {
+    __typename: "NotFoundError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "PaymentLink"
+    id: string
+    databaseId: number
+    title: string
+    description: string | null
+    amount: number | null
+    url: string
+    urlSlug: string
+    usageCount: number
+    usageLimit: number | null
+    openCount: number
+    expiresAt: string | null
+    isActive: boolean
+    availability: PaymentLinkAvailability
+    createdAt: string
+  } | null
+}
+
+export type UpdateLinkMutationVariables = {
+  id: string
+  input: UpdatePaymentLinkInput
+}
+
+export const updateLinkMutation = ("mutation UpdateLinkMutation($id:ID!$input:UpdatePaymentLinkInput!){updatePaymentLink(id:$id input:$input){__typename ...on PaymentLink{...LinkFacts}...Refused ...on InvalidInputError{problems{field}}}}" + linkFactsFragment + refusedFragment) as unknown as TypedDocumentNode<UpdateLinkMutation, UpdateLinkMutationVariables>
+
+export type LinkUsesSubscription = {
+  paymentLinkUsed: {
+    cursor: string
+  }
+}
+
+export type LinkUsesSubscriptionVariables = {
+  id?: string | null | undefined
+  after?: string | null | undefined
+}
+
+export const linkUsesSubscription = "subscription LinkUsesSubscription($id:ID$after:String){paymentLinkUsed(id:$id after:$after){cursor}}" as unknown as TypedDocumentNode<LinkUsesSubscription, LinkUsesSubscriptionVariables>
 
 export type PaymentsQuery = {
   asOfSequence: number | null

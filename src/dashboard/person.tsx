@@ -11,6 +11,7 @@ import { SessionsScreen } from './screens/sessions.tsx'
 import type { SignInStart } from './screens/sign-in.tsx'
 
 const ApprovalsScreen = later(async () => (await import('./screens/approvals.tsx')).ApprovalsScreen)
+const LinkScreens = later(async () => (await import('./links/screens.tsx')).LinkScreens)
 const PayrollScreens = later(async () => (await import('./payroll/screens.tsx')).PayrollScreens)
 
 interface PersonScreensProps {
@@ -34,6 +35,9 @@ export function PersonScreens({ session, onLeave }: PersonScreensProps) {
           <Route path="/payments/:id">{({ id }) => <PaymentScreen key={id} id={id} />}</Route>
           <Route path="/approvals">
             <ApprovalsScreen />
+          </Route>
+          <Route path="/links/*?">
+            <LinkScreens />
           </Route>
           <Route path="/payroll/*?">
             <PayrollScreens />

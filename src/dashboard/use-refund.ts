@@ -1,17 +1,31 @@
 import { type CombinedError, useMutation } from '@urql/preact'
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { onceUnder } from './client.ts'
-import { formatXof } from './format.ts'
+import { formatXof, readAmount } from './format.ts'
 import { useLanguage, useWords } from './language.ts'
 import { type RefundMutation, refundMutation } from './operations.ts'
-import { codeOf, errorText, refusalOf, refusalText } from './refusals.ts'
-import { forgetRefund, keepRefund, newKey, sentRefundOf } from './sent-refunds.ts'
+import { errorText, refusalOf, refusalText } from './refusals.ts'
+import { forgetSent, isCertain, isSaid, keepSent, newKey, sentOf } from './sent-money.ts'
 import type { Words } from './words/fr.ts'
 
 /** The step of a refund, from what the person types to its outcome. */
 export type RefundStep = 'typing' | 'checking' | 'sending' | 'unknown' | 'over'
 
 type Answer = RefundMutation['refundTransaction']
+
+/** A refund that was sent. */
+interface SentRefund {
+  /** The key under which the service carries it out once. */
+  key: string
+  /** The amount in whole francs. */
+  amount: number
+  reason: string
+}
+
+const nameOf = (paymentId: string) => `refund-${paymentId}`
+
+/** Returns the refund of a payment whose outcome is unknown; undefined where there is none. */
+export const sentRefundOf = (paymentId: string) => sentOf(nameOf(paymentId)) as SentRefund | undefined
 
 /** The facts of a refund that the person sees and changes. */
 interface RefundState {
@@ -41,7 +55,7 @@ export function useRefund(paymentId: string, left: number) {
   })
   const [, refund] = useMutation(refundMutation)
   const change = (more: Partial<RefundState>) => setState((before) => ({ ...before, ...more }))
-  const amount = amountOf(state.typed)
+  const amount = readAmount(state.typed)
 
   function check(): void {
     const isWrong = amount === null || amount < 1 || amount > left
@@ -49,12 +63,34 @@ export function useRefund(paymentId: string, left: number) {
     change({ problem, ...(!isWrong && { step: 'checking' }) })
   }
 
+  // Two clicks may come before the page is drawn again.
+  const isUnderWay = useRef(false)
+  // The answer may come when the person has gone to another page.
+  const isShown = useRef(true)
+  useEffect(() => () => void (isShown.current = false), [])
+
   /** Sends the refund. @returns whether its outcome is known */
   async function send(): Promise<boolean> {
+    if (isUnderWay.current) return false
+    isUnderWay.current = true
+    const isKnown = await sendOnce()
+    isUnderWay.current = false
+    return isKnown
+  }
+
+  async function sendOnce(): Promise<boolean> {
     if (amount === null) return false
-    const isRepeated = sentRefundOf(paymentId) !== undefined
+    const kept = sentRefundOf(paymentId)
+    if (kept && kept.key !== key.current) {
+      // Another page sent a refund meanwhile: its outcome comes first.
+      key.current = kept.key
+      const { reason } = kept
+      change({ step: 'unknown', typed: String(kept.amount), reason, problem: words.refund.unknown })
+      return false
+    }
+    const isRepeated = state.step === 'unknown' || kept !== undefined
     const reason = state.reason.trim()
-    keepRefund(paymentId, { key: key.current, amount, reason })
+    keepSent(nameOf(paymentId), { key: key.current, amount, reason } satisfies SentRefund)
     change({ step: 'sending' })
     const variables = { id: paymentId, amount, ...(reason !== '' && { reason }) }
     const { data, error } = await refund(variables, onceUnder(key.current))
@@ -64,7 +100,9 @@ export function useRefund(paymentId: string, left: number) {
       change({ step: 'unknown', problem })
       return false
     }
-    forgetRefund(paymentId)
+    // An answer that the person did not see is no known outcome: the next page asks for it again.
+    if (!isShown.current) return false
+    forgetSent(nameOf(paymentId))
     // After a refusal nothing was done: the next try is another refund.
     key.current = newKey()
     if (answer?.__typename !== 'PaymentInitiation') change({ step: 'typing', problem })
@@ -73,22 +111,6 @@ export function useRefund(paymentId: string, left: number) {
   }
 
   return { ...state, amount, change, check, send }
-}
-
-/** The refusals that come before the service looks whether it carried the refund out already. */
-const codesBefore: ReadonlySet<string> = new Set(['FORBIDDEN', 'RATE_LIMITED', 'UNAUTHENTICATED'])
-/** The refusals after which the same refund is sent again, under its key. */
-const codesBusy: ReadonlySet<string> = new Set(['OVERLOADED', 'SERVICE_DOWN'])
-
-/** Whether an answer says what became of the refund. @param isRepeated whether it was sent before */
-function isCertain(
-  answer: Answer | undefined,
-  error: CombinedError | undefined,
-  isRepeated: boolean,
-): boolean {
-  const code = refusalOf(answer)?.code ?? codeOf(error)
-  if (codesBusy.has(code)) return false
-  return codesBefore.has(code) ? !isRepeated : answer != null
 }
 
 function problemOf(
@@ -101,8 +123,7 @@ function problemOf(
     return words.refund.wrongSmall
   if (refusal) return refusalText(refusal, words)
   if (answer) return undefined
-  const isSaid = codesBefore.has(codeOf(error)) || codesBusy.has(codeOf(error))
-  return isSaid && error ? errorText(error, words) : words.refund.unknown
+  return isSaid(error) && error ? errorText(error, words) : words.refund.unknown
 }
 
 type Initiated = Extract<Answer, { __typename: 'PaymentInitiation' }>
@@ -122,13 +143,4 @@ function resultText({ status }: Initiated, amount: string, words: Words['refund'
     case 'REVERSED':
       return words.failed
   }
-}
-
-/**
- * Reads an amount as people write it, with or without spaces; null where it is none. A point or a comma is
- * one between thousands: `50,00` is no amount, and not five thousand.
- */
-function amountOf(typed: string): number | null {
-  const amount = typed.replaceAll(/\s/g, '')
-  return /^(\d{1,12}|\d{1,3}([.,]\d{3}){1,3})$/.test(amount) ? Number(amount.replaceAll(/\D/g, '')) : null
 }

@@ -43,3 +43,16 @@ export function amountOf(request: Request, language: AppLanguage): string {
       return ''
   }
 }
+
+/** The person or the program that requested something. */
+interface Author {
+  kind: string
+  name: string
+  member: { name: string } | null
+}
+
+/** Names the person, or the program and the person who received its key. */
+export function authorOf({ kind, name, member }: Author, { approvals }: Words): string {
+  if (kind !== 'API_KEY') return isolate(name)
+  return approvals.byKey(isolate(name)) + (member ? ` (${isolate(member.name)})` : '')
+}

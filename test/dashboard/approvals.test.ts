@@ -39,7 +39,7 @@ describe.skipIf(cannotLook)('approvals', () => {
     if (problems.length > 0) throw new Error(JSON.stringify(problems))
   })
 
-  test('a payout appears by itself, names its payee and its author, and is sent when it is approved', async () => {
+  test('a payout appears by itself, names payee and author, and is sent when approved', async () => {
     const { clerk, boss } = await team(service)
     const page = await openApprovals(boss)
     await saysNothingWaits(page)

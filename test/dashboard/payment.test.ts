@@ -183,7 +183,40 @@ describe.skipIf(cannotLook)('a payment', () => {
     await page.reload()
     await press(page, 'Rembourser')
     expect(await dialogOf(page)).toContain('Résultat inconnu 3 000 F CFA')
-    await page.unroute('**/graphql')
+    const other = await browser.context.newPage()
+    await other.goto(page.url())
+    await page.close()
+    await press(other, 'Rembourser')
+    expect(await dialogOf(other)).toContain('Résultat inconnu 3 000 F CFA')
+    await press(other, 'Réessayer')
+    await other.getByText(/3.000.F.CFA ont été rendus au client\./).waitFor()
+    expect(await refundsOf(id)).toEqual(['3000 success'])
+    await other.close()
+  })
+
+  test('an answer to a refund that came to a page that was left is asked for again', async () => {
+    const shop = await service.merchant('Épicerie')
+    const id = await pay(shop, 9_000)
+    const page = await open(shop, id)
+    await press(page, 'Rembourser')
+    await page.getByLabel('Montant à rendre').fill('3000')
+    await press(page, 'Continuer')
+    let release = () => {}
+    const isReleased = new Promise<void>((resolve) => (release = resolve))
+    await page.route('**/graphql', async (route, request) => {
+      if (request.postData()?.includes('refundTransaction')) await isReleased
+      return route.continue()
+    })
+    await press(page, /Rendre 3.000/)
+    await press(page, 'Fermer')
+    await page.getByRole('link', { name: '← Paiements' }).click()
+    const isRefund = (data: string | null) => data?.includes('refundTransaction') === true
+    const late = page.waitForResponse((answer) => isRefund(answer.request().postData()))
+    release()
+    await late
+    await page.goto(`${service.url}/app/payments/${id}`)
+    await press(page, 'Rembourser')
+    expect(await dialogOf(page)).toContain('Résultat inconnu 3 000 F CFA')
     await press(page, 'Réessayer')
     await page.getByText(/3.000.F.CFA ont été rendus au client\./).waitFor()
     expect(await refundsOf(id)).toEqual(['3000 success'])

@@ -4,8 +4,7 @@ import { mayReject, useDecision, type Waiting } from '../decision.ts'
 import { formatMoment, formatPhone, formatXof, isolate } from '../format.ts'
 import { useLanguage, useWords } from '../language.ts'
 import { useMe } from '../me.ts'
-import { amountOf, nameOf } from '../waiting.ts'
-import type { Words } from '../words/fr.ts'
+import { amountOf, authorOf, nameOf } from '../waiting.ts'
 import { BatchRecipients } from './batch-recipients.tsx'
 import { Facts } from './facts.tsx'
 import { Rejection } from './rejection.tsx'
@@ -168,22 +167,15 @@ function SettingsFacts({ change }: { change: OfType<'SettingsChange'> }) {
   return <ul className="steps">{lines.map((line) => line && <li key={line}>{line}</li>)}</ul>
 }
 
-type Author = NonNullable<Waiting['approval']['requestedBy']>
-
-/** Names the person, or the program and the person who received its key. */
-function authorOf({ kind, name, member }: Author, { byKey }: Words['approvals']): string {
-  if (kind !== 'API_KEY') return isolate(name)
-  return byKey(isolate(name)) + (member ? ` (${isolate(member.name)})` : '')
-}
-
 /** The person who requested the approval, those who gave it, and the last moment to give it. */
 function Progress({ subject: { approval } }: { subject: Waiting }) {
-  const { approvals } = useWords()
+  const words = useWords()
+  const { approvals } = words
   const language = useLanguage()
   const { timeZone } = useMe()
   const { requestedBy, requestedAt, approvedBy, required, expiresAt } = approval
   const given = approvedBy.filter(({ counts }) => counts)
-  const author = requestedBy && authorOf(requestedBy, approvals)
+  const author = requestedBy && authorOf(requestedBy, words)
   const names = given.map(({ member }) => isolate(member.name)).join(', ')
   return (
     <Facts

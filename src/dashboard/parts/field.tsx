@@ -6,13 +6,15 @@ interface FieldProps {
   label: string
   value: string
   onValue: (value: string) => void
-  type?: 'text' | 'email' | 'password'
+  type?: 'text' | 'email' | 'password' | 'date' | 'time'
   autoComplete: string
   inputMode?: 'text' | 'email' | 'numeric'
   hint?: string
   problem?: string | undefined
   maxLength?: number
   isFocused?: boolean
+  /** Whether the field takes several lines. */
+  isLong?: boolean
 }
 
 /** A field of a form with its name, an explanation, and the problem that it has. */
@@ -25,6 +27,14 @@ export function Field(props: FieldProps) {
     if (props.isFocused) input.current?.focus()
   }, [])
   const describedBy = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ')
+  const common = {
+    id,
+    value,
+    autoComplete,
+    maxLength,
+    'aria-invalid': problem === undefined ? undefined : ('true' as const),
+    'aria-describedby': describedBy === '' ? undefined : describedBy,
+  }
   return (
     <div className="field">
       <label for={id}>{label}</label>
@@ -33,18 +43,21 @@ export function Field(props: FieldProps) {
           {hint}
         </p>
       )}
-      <input
-        ref={input}
-        id={id}
-        type={type}
-        value={value}
-        autoComplete={autoComplete}
-        inputMode={inputMode}
-        maxLength={maxLength}
-        aria-invalid={problem === undefined ? undefined : 'true'}
-        aria-describedby={describedBy === '' ? undefined : describedBy}
-        onInput={(event: JSX.TargetedInputEvent<HTMLInputElement>) => onValue(event.currentTarget.value)}
-      />
+      {props.isLong ? (
+        <textarea
+          {...common}
+          rows={4}
+          onInput={(event: JSX.TargetedInputEvent<HTMLTextAreaElement>) => onValue(event.currentTarget.value)}
+        />
+      ) : (
+        <input
+          {...common}
+          ref={input}
+          type={type}
+          inputMode={inputMode}
+          onInput={(event: JSX.TargetedInputEvent<HTMLInputElement>) => onValue(event.currentTarget.value)}
+        />
+      )}
       {problem && (
         <p className="problem" id={`${id}-problem`} role="alert">
           {problem}

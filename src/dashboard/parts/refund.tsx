@@ -2,8 +2,7 @@ import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { formatXof } from '../format.ts'
 import { useLanguage, useWords } from '../language.ts'
-import { sentRefundOf } from '../sent-refunds.ts'
-import { type RefundStep, useRefund } from '../use-refund.ts'
+import { type RefundStep, sentRefundOf, useRefund } from '../use-refund.ts'
 import { Field } from './field.tsx'
 
 interface RefundProps {

@@ -7,6 +7,7 @@ import { useMe } from '../me.ts'
 import { batchQuery } from '../operations.ts'
 import { folder } from '../page-facts.ts'
 import { Facts } from '../parts/facts.tsx'
+import { Missing } from '../parts/missing.tsx'
 import { Failure, Loading, Stale } from '../parts/states.tsx'
 import { useSteadyQuery } from '../steady-query.ts'
 import { Actions } from './actions.tsx'
@@ -51,12 +52,10 @@ export function BatchScreen({ id }: { id: string }) {
           {batch.status === 'DRAFT' && mayPayMany && (
             <Draft batch={batch} available={data.balance?.available ?? null} again={again} />
           )}
-          <Recipients batch={batch} version={version} />
+          <Recipients batch={batch} version={`${version} ${batch.status}`} />
         </>
       ) : (
-        <section className="card">
-          <p>{words.missing}</p>
-        </section>
+        <Missing text={words.missing} />
       )}
     </>
   )

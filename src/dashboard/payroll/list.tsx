@@ -1,10 +1,10 @@
-import { useState } from 'preact/hooks'
 import { Link } from 'wouter-preact'
 import { formatMoment, formatXof } from '../format.ts'
 import { useLanguage, useWords } from '../language.ts'
 import { useBatchChanges } from '../live.ts'
 import { useMe } from '../me.ts'
 import { type BatchRowFragment, batchesQuery } from '../operations.ts'
+import { PagesBar, usePages } from '../parts/pages.tsx'
 import { Failure, Loading, Stale } from '../parts/states.tsx'
 import { useSteadyQuery } from '../steady-query.ts'
 import { usePayrollWords, usePeople } from './words.ts'
@@ -16,14 +16,14 @@ const pageSize = 20
 export function PayrollsScreen() {
   const words = usePayrollWords()
   const { mayPayMany } = useMe()
-  /** The cursors before the pages that the reader opened; the first page has none. */
-  const [cursors, setCursors] = useState<readonly string[]>([])
-  const after = cursors.at(-1)
-  const page = useSteadyQuery(batchesQuery, { first: pageSize, ...(after !== undefined && { after }) })
+  const pages = usePages()
+  const page = useSteadyQuery(batchesQuery, {
+    first: pageSize,
+    ...(pages.after !== undefined && { after: pages.after }),
+  })
   useBatchChanges(page.data?.asOfSequence, page.again)
   const { data, error, again } = page
   const batches = data?.batches
-  const next = batches?.pageInfo.hasNextPage ? batches.pageInfo.endCursor : null
   return (
     <>
       <h1>{useWords().payroll}</h1>
@@ -45,18 +45,7 @@ export function PayrollsScreen() {
               <BatchRow key={batch.id} batch={batch} />
             ))}
           </ul>
-          <p className="bar">
-            {cursors.length > 0 && (
-              <button type="button" className="quiet small" onClick={() => setCursors(cursors.slice(0, -1))}>
-                {words.newer}
-              </button>
-            )}
-            {next !== null && (
-              <button type="button" className="quiet small" onClick={() => setCursors([...cursors, next])}>
-                {words.older}
-              </button>
-            )}
-          </p>
+          <PagesBar pages={pages} pageInfo={batches.pageInfo} words={words} />
         </section>
       )}
     </>

@@ -16,8 +16,8 @@ interface RecipientListProps {
   statuses: readonly RecipientStatus[] | null
   /** How many recipients there are. */
   count: number
-  /** Another number lets the list read again. */
-  version: number
+  /** Another version lets the list read again. */
+  version: string
   /** Whether the payments have states that are worth a word. */
   hasStates: boolean
 }

@@ -16,7 +16,7 @@ const statusesOf: Readonly<Record<Choice, readonly RecipientStatus[] | null>> = 
 }
 
 /** The recipients of a payroll, all or those of one state, read again whenever the version changes. */
-export function Recipients({ batch, version }: { batch: Batch; version: number }) {
+export function Recipients({ batch, version }: { batch: Batch; version: string }) {
   const words = usePayrollWords()
   const language = useLanguage()
   const number = new Intl.NumberFormat(language)

@@ -9,6 +9,7 @@ import { type PaymentQuery, paymentQuery } from '../operations.ts'
 import { writeFilter } from '../payment-filter.ts'
 import { backToList, lastListPath } from '../payment-list.ts'
 import { type Fact, Facts } from '../parts/facts.tsx'
+import { Missing } from '../parts/missing.tsx'
 import { PaymentRow, StateBadge } from '../parts/payment-row.tsx'
 import { Refund } from '../parts/refund.tsx'
 import { Failure, Loading, Stale } from '../parts/states.tsx'
@@ -39,18 +40,8 @@ export function PaymentScreen({ id }: { id: string }) {
         </Link>
       </p>
       {error && <Stale retry={again} />}
-      {payment ? <Details payment={payment} again={again} /> : <Missing />}
+      {payment ? <Details payment={payment} again={again} /> : <Missing text={words.payment.missing} />}
     </>
-  )
-}
-
-function Missing() {
-  const words = useWords()
-  return (
-    <section className="card">
-      <h1>{words.notFound}</h1>
-      <p>{words.payment.missing}</p>
-    </section>
   )
 }
 

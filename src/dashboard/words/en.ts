@@ -263,7 +263,10 @@ export const en: Words = {
     approval: (amount) => `${amount} will leave after another person approves.`,
     failed: 'The refund failed: the money is on your balance again.',
   },
+  links: 'Links',
+  payouts: 'Payouts',
   payroll: 'Payrolls',
+  statement: 'Statement',
   approvals: {
     title: 'Approvals',
     none: 'Nothing waits for an approval.',

@@ -267,7 +267,10 @@ export const fr = typeset({
     approval: (amount: string) => `${amount} partiront après l’approbation d’une autre personne.`,
     failed: 'Le remboursement a échoué : l’argent est revenu sur votre solde.',
   },
+  links: 'Liens',
+  payouts: 'Versements',
   payroll: 'Paies',
+  statement: 'Relevé',
   approvals: {
     title: 'Approbations',
     none: 'Rien n’attend une approbation.',
