@@ -27,6 +27,7 @@ export function Frame({ session, onLeave, children }: FrameProps) {
     ['/', words.home.title],
     ['/payments', words.payments.title],
     ['/links', words.links],
+    ['/payouts', words.payouts],
     ['/payroll', words.payroll],
     ['/approvals', words.approvals.title],
   ] as const

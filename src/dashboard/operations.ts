@@ -14,6 +14,23 @@ export type AuthorKind = "API_KEY" | "MEMBER"
 
 export type BatchStatus = "CANCELLED" | "COMPLETED" | "DRAFT" | "FAILED" | "PARTIALLY_COMPLETED" | "PENDING_APPROVAL" | "PROCESSING"
 
+export type BeneficiaryCategory = "CUSTOMER" | "EMPLOYEE" | "PARTNER" | "SUPPLIER"
+
+export type BeneficiaryFilter = {
+  activeOnly?: boolean | null | undefined
+  category?: ReadonlyArray<BeneficiaryCategory> | null | undefined
+  createdFrom?: string | null | undefined
+  createdTo?: string | null | undefined
+  paymentMethod?: ReadonlyArray<PayoutMethod> | null | undefined
+}
+
+export type CreateBeneficiaryInput = {
+  account: string
+  category?: BeneficiaryCategory | null | undefined
+  name: string
+  paymentMethod: PayoutMethod
+}
+
 export type CreatePaymentLinkInput = {
   amount?: number | null | undefined
   currency?: Currency | null | undefined
@@ -22,6 +39,18 @@ export type CreatePaymentLinkInput = {
   title: string
   urlSlug?: string | null | undefined
   usageLimit?: number | null | undefined
+}
+
+export type CreatePayoutInput = {
+  amount: number
+  beneficiaryId?: string | null | undefined
+  currency?: Currency | null | undefined
+  destination?: PayoutDestination | null | undefined
+  destinationAccount?: string | null | undefined
+  destinationPhone?: string | null | undefined
+  paymentMethod?: PayoutMethod | null | undefined
+  reference?: string | null | undefined
+  scheduledAt?: string | null | undefined
 }
 
 export type Currency = "XOF"
@@ -40,7 +69,35 @@ export type PaymentLinkAvailability = "EXHAUSTED" | "EXPIRED" | "INACTIVE" | "OP
 
 export type PaymentMethod = "OperatorA" | "OperatorB" | "OperatorC" | "OperatorD"
 
+export type PayoutDestination = {
+  beneficiaryId: string
+  mobile?: undefined
+} | {
+  beneficiaryId?: undefined
+  mobile: PayoutMobileAccount
+}
+
+export type PayoutFilter = {
+  amountMax?: number | null | undefined
+  amountMin?: number | null | undefined
+  beneficiaryId?: string | null | undefined
+  createdBy?: string | null | undefined
+  createdFrom?: string | null | undefined
+  createdTo?: string | null | undefined
+  paymentMethod?: ReadonlyArray<PayoutMethod> | null | undefined
+  reference?: string | null | undefined
+  search?: string | null | undefined
+  status?: ReadonlyArray<PayoutStatus> | null | undefined
+}
+
 export type PayoutMethod = "BankTransfer" | "OperatorA" | "OperatorB" | "OperatorC" | "OperatorD"
+
+export type PayoutMobileAccount = {
+  paymentMethod: PaymentMethod
+  phone: string
+}
+
+export type PayoutStatus = "CANCELLED" | "COMPLETED" | "FAILED" | "PENDING" | "PROCESSING"
 
 export type RecipientFilter = {
   account?: string | null | undefined
@@ -99,6 +156,14 @@ export type TransactionFilter = {
 export type TransactionStatus = "CANCELLED" | "EXPIRED" | "FAILED" | "PENDING" | "PROCESSING" | "REVERSED" | "SUCCESS"
 
 export type TransactionType = "BALANCE_CHECK" | "DEPOSIT" | "PAY"
+
+export type UpdateBeneficiaryInput = {
+  account?: string | null | undefined
+  category?: BeneficiaryCategory | null | undefined
+  isActive?: boolean | null | undefined
+  name?: string | null | undefined
+  paymentMethod?: PayoutMethod | null | undefined
+}
 
 export type UpdatePaymentLinkInput = {
   amount?: number | null | undefined
@@ -196,6 +261,42 @@ export type LinkFactsFragment = {
 }
 
 const linkFactsFragment = "fragment LinkFacts on PaymentLink{id databaseId title description amount url urlSlug usageCount usageLimit openCount expiresAt isActive availability createdAt}"
+
+export type PayoutRowFragment = {
+  id: string
+  databaseId: number
+  reference: string
+  amount: number
+  settledAmount: number | null
+  status: PayoutStatus
+  paymentMethod: PayoutMethod
+  destinationPhone: string
+  beneficiaryName: string | null
+  createdAt: string
+  scheduledAt: string | null
+  reversedAt: string | null
+  failure: {
+    messageFr: string
+    messageEn: string
+  } | null
+  approval: {
+    status: ApprovalStatus
+  }
+}
+
+const payoutRowFragment = "fragment PayoutRow on Payout{id databaseId reference amount settledAmount status paymentMethod destinationPhone beneficiaryName createdAt scheduledAt reversedAt failure{messageFr messageEn}approval{status}}"
+
+export type PayeeFragment = {
+  id: string
+  databaseId: number
+  name: string
+  account: string
+  paymentMethod: PayoutMethod
+  category: BeneficiaryCategory
+  isActive: boolean
+}
+
+const payeeFragment = "fragment Payee on Beneficiary{id databaseId name account paymentMethod category isActive}"
 
 export type BatchRowFragment = {
   id: string
@@ -1091,6 +1192,344 @@ export type RefundMutationVariables = {
 }
 
 export const refundMutation = ("mutation RefundMutation($id:ID!$amount:Amount!$reason:String){refundTransaction(id:$id amount:$amount reason:$reason){__typename ...on PaymentInitiation{id status transaction{...PaymentRow}}...Refused ...on InvalidInputError{problems{field}}}}" + paymentRowFragment + refusedFragment) as unknown as TypedDocumentNode<RefundMutation, RefundMutationVariables>
+
+export type PayoutsQuery = {
+  asOfSequence: number | null
+  payouts: {
+    totalCount: number
+    nodes: Array<{
+      id: string
+      databaseId: number
+      reference: string
+      amount: number
+      settledAmount: number | null
+      status: PayoutStatus
+      paymentMethod: PayoutMethod
+      destinationPhone: string
+      beneficiaryName: string | null
+      createdAt: string
+      scheduledAt: string | null
+      reversedAt: string | null
+      failure: {
+        messageFr: string
+        messageEn: string
+      } | null
+      approval: {
+        status: ApprovalStatus
+      }
+    }>
+    pageInfo: {
+      hasNextPage: boolean
+      endCursor: string | null
+    }
+  } | null
+}
+
+export type PayoutsQueryVariables = {
+  first?: number | null | undefined
+  after?: string | null | undefined
+  filter?: PayoutFilter | null | undefined
+}
+
+export const payoutsQuery = ("query PayoutsQuery($first:Int$after:String$filter:PayoutFilter){asOfSequence payouts(first:$first after:$after filter:$filter){totalCount nodes{...PayoutRow}pageInfo{hasNextPage endCursor}}}" + payoutRowFragment) as unknown as TypedDocumentNode<PayoutsQuery, PayoutsQueryVariables>
+
+export type PayoutQuery = {
+  asOfSequence: number | null
+  payout: {
+    id: string
+    databaseId: number
+    reference: string
+    amount: number
+    settledAmount: number | null
+    status: PayoutStatus
+    paymentMethod: PayoutMethod
+    destinationPhone: string
+    beneficiaryName: string | null
+    createdAt: string
+    scheduledAt: string | null
+    reversedAt: string | null
+    failure: {
+      messageFr: string
+      messageEn: string
+      again: RetryAdvice
+      who: FailureParty
+    } | null
+    approval: {
+      status: ApprovalStatus
+      required: number
+      expiresAt: string | null
+      reason: string | null
+      approvedBy: Array<{
+        counts: boolean
+        member: {
+          id: string
+          name: string
+        }
+      }>
+      rejectedBy: {
+        member: {
+          id: string
+          name: string
+        }
+      } | null
+    }
+    beneficiary: {
+      id: string
+      databaseId: number
+      isActive: boolean
+    } | null
+    settledAt: string | null
+    operatorReference: string | null
+    withheldAmount: number | null
+    createdBy: {
+      kind: AuthorKind
+      name: string
+      member: {
+        id: string
+        name: string
+      } | null
+    }
+  } | null
+}
+
+export type PayoutQueryVariables = {
+  id: string
+}
+
+export const payoutQuery = ("query PayoutQuery($id:ID!){asOfSequence payout(by:{id:$id}){...PayoutRow beneficiary{id databaseId isActive}settledAt operatorReference withheldAmount createdBy{kind name member{id name}}failure{messageFr messageEn again who}approval{status required expiresAt reason approvedBy{counts member{id name}}rejectedBy{member{id name}}}}}" + payoutRowFragment) as unknown as TypedDocumentNode<PayoutQuery, PayoutQueryVariables>
+
+export type PayoutMeansQuery = {
+  balance: {
+    id: string
+    available: number
+  } | null
+  operators: Array<{
+    paymentMethod: PaymentMethod
+    disburse: Health
+  }> | null
+}
+
+export type PayoutMeansQueryVariables = Record<string, never>
+
+export const payoutMeansQuery = "query PayoutMeansQuery{balance{id available}operators{paymentMethod disburse}}" as unknown as TypedDocumentNode<PayoutMeansQuery, PayoutMeansQueryVariables>
+
+export type CreatePayoutMutation = {
+  createPayout: {
+    __typename: "DuplicatePayoutError" | "InsufficientBalanceError" | "LimitExceededError" | "NotFoundError" | "OverloadedError" | "PaymentsOutHaltedError" | "UnauthenticatedError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "InvalidInputError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+    problems: Array<{
+      field: string
+    }>
+  } | {
+    __typename: "Payout"
+    id: string
+    databaseId: number
+    reference: string
+    amount: number
+    settledAmount: number | null
+    status: PayoutStatus
+    paymentMethod: PayoutMethod
+    destinationPhone: string
+    beneficiaryName: string | null
+    createdAt: string
+    scheduledAt: string | null
+    reversedAt: string | null
+    failure: {
+      messageFr: string
+      messageEn: string
+    } | null
+    approval: {
+      status: ApprovalStatus
+    }
+  } | null
+}
+
+export type CreatePayoutMutationVariables = {
+  input: CreatePayoutInput
+}
+
+export const createPayoutMutation = ("mutation CreatePayoutMutation($input:CreatePayoutInput!){createPayout(input:$input){__typename ...on Payout{...PayoutRow}...Refused ...on InvalidInputError{problems{field}}}}" + payoutRowFragment + refusedFragment) as unknown as TypedDocumentNode<CreatePayoutMutation, CreatePayoutMutationVariables>
+
+export type CancelPayoutMutation = {
+  cancelPayout: {
+    __typename: "NotFoundError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "Payout"
+    id: string
+    databaseId: number
+    reference: string
+    amount: number
+    settledAmount: number | null
+    status: PayoutStatus
+    paymentMethod: PayoutMethod
+    destinationPhone: string
+    beneficiaryName: string | null
+    createdAt: string
+    scheduledAt: string | null
+    reversedAt: string | null
+    failure: {
+      messageFr: string
+      messageEn: string
+    } | null
+    approval: {
+      status: ApprovalStatus
+    }
+  } | null
+}
+
+export type CancelPayoutMutationVariables = {
+  id: string
+}
+
+export const cancelPayoutMutation = ("mutation CancelPayoutMutation($id:ID!){cancelPayout(id:$id){__typename ...on Payout{...PayoutRow}...Refused}}" + payoutRowFragment + refusedFragment) as unknown as TypedDocumentNode<CancelPayoutMutation, CancelPayoutMutationVariables>
+
+export type PeopleQuery = {
+  beneficiaries: {
+    totalCount: number
+    nodes: Array<{
+      id: string
+      databaseId: number
+      name: string
+      account: string
+      paymentMethod: PayoutMethod
+      category: BeneficiaryCategory
+      isActive: boolean
+    }>
+    pageInfo: {
+      hasNextPage: boolean
+      endCursor: string | null
+    }
+  } | null
+}
+
+export type PeopleQueryVariables = {
+  first?: number | null | undefined
+  after?: string | null | undefined
+  filter?: BeneficiaryFilter | null | undefined
+}
+
+export const peopleQuery = ("query PeopleQuery($first:Int$after:String$filter:BeneficiaryFilter){beneficiaries(first:$first after:$after filter:$filter){totalCount nodes{...Payee}pageInfo{hasNextPage endCursor}}}" + payeeFragment) as unknown as TypedDocumentNode<PeopleQuery, PeopleQueryVariables>
+
+export type PayeeQuery = {
+  beneficiary: {
+    id: string
+    databaseId: number
+    name: string
+    account: string
+    paymentMethod: PayoutMethod
+    category: BeneficiaryCategory
+    isActive: boolean
+  } | null
+}
+
+export type PayeeQueryVariables = {
+  id: string
+}
+
+export const payeeQuery = ("query PayeeQuery($id:ID!){beneficiary(id:$id){...Payee}}" + payeeFragment) as unknown as TypedDocumentNode<PayeeQuery, PayeeQueryVariables>
+
+export type PayoutsToQuery = {
+  asOfSequence: number | null
+  payouts: {
+    nodes: Array<{
+      id: string
+      databaseId: number
+      reference: string
+      amount: number
+      settledAmount: number | null
+      status: PayoutStatus
+      paymentMethod: PayoutMethod
+      destinationPhone: string
+      beneficiaryName: string | null
+      createdAt: string
+      scheduledAt: string | null
+      reversedAt: string | null
+      failure: {
+        messageFr: string
+        messageEn: string
+      } | null
+      approval: {
+        status: ApprovalStatus
+      }
+    }>
+  } | null
+}
+
+export type PayoutsToQueryVariables = {
+  id: string
+}
+
+export const payoutsToQuery = ("query PayoutsToQuery($id:ID!){asOfSequence payouts(first:10 filter:{beneficiaryId:$id}){nodes{...PayoutRow}}}" + payoutRowFragment) as unknown as TypedDocumentNode<PayoutsToQuery, PayoutsToQueryVariables>
+
+export type CreatePayeeMutation = {
+  createBeneficiary: {
+    __typename: "Beneficiary"
+    id: string
+    databaseId: number
+    name: string
+    account: string
+    paymentMethod: PayoutMethod
+    category: BeneficiaryCategory
+    isActive: boolean
+  } | {
+    __typename: "InvalidInputError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+    problems: Array<{
+      field: string
+    }>
+  } | null
+}
+
+export type CreatePayeeMutationVariables = {
+  input: CreateBeneficiaryInput
+}
+
+export const createPayeeMutation = ("mutation CreatePayeeMutation($input:CreateBeneficiaryInput!){createBeneficiary(input:$input){__typename ...on Beneficiary{...Payee}...Refused ...on InvalidInputError{problems{field}}}}" + payeeFragment + refusedFragment) as unknown as TypedDocumentNode<CreatePayeeMutation, CreatePayeeMutationVariables>
+
+export type UpdatePayeeMutation = {
+  updateBeneficiary: {
+    __typename: "Beneficiary"
+    id: string
+    databaseId: number
+    name: string
+    account: string
+    paymentMethod: PayoutMethod
+    category: BeneficiaryCategory
+    isActive: boolean
+  } | {
+    __typename: "InvalidInputError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+    problems: Array<{
+      field: string
+    }>
+  } | {
+    __typename: "NotFoundError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | null
+}
+
+export type UpdatePayeeMutationVariables = {
+  id: string
+  input: UpdateBeneficiaryInput
+}
+
+export const updatePayeeMutation = ("mutation UpdatePayeeMutation($id:ID!$input:UpdateBeneficiaryInput!){updateBeneficiary(id:$id input:$input){__typename ...on Beneficiary{...Payee}...Refused ...on InvalidInputError{problems{field}}}}" + payeeFragment + refusedFragment) as unknown as TypedDocumentNode<UpdatePayeeMutation, UpdatePayeeMutationVariables>
 
 export type BatchesQuery = {
   asOfSequence: number | null

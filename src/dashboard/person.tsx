@@ -12,6 +12,7 @@ import type { SignInStart } from './screens/sign-in.tsx'
 
 const ApprovalsScreen = later(async () => (await import('./screens/approvals.tsx')).ApprovalsScreen)
 const LinkScreens = later(async () => (await import('./links/screens.tsx')).LinkScreens)
+const PayoutScreens = later(async () => (await import('./payouts/screens.tsx')).PayoutScreens)
 const PayrollScreens = later(async () => (await import('./payroll/screens.tsx')).PayrollScreens)
 
 interface PersonScreensProps {
@@ -38,6 +39,9 @@ export function PersonScreens({ session, onLeave }: PersonScreensProps) {
           </Route>
           <Route path="/links/*?">
             <LinkScreens />
+          </Route>
+          <Route path="/payouts/*?">
+            <PayoutScreens />
           </Route>
           <Route path="/payroll/*?">
             <PayrollScreens />
