@@ -30,6 +30,7 @@ export function Frame({ session, onLeave, children }: FrameProps) {
     ['/payouts', words.payouts],
     ['/payroll', words.payroll],
     ['/approvals', words.approvals.title],
+    ['/statement', words.statement],
   ] as const
   const page = pages.find(([href]) => currentOf(path, href))?.[1] ?? words.title
   useEffect(() => {

@@ -63,6 +63,8 @@ export type Health = "DEGRADED" | "DOWN" | "OPERATIONAL"
 
 export type InitiationStatus = "CANCELLED" | "EXPIRED" | "FAILED" | "PENDING" | "PENDING_APPROVAL" | "PROCESSING" | "REVERSED" | "SUCCESS"
 
+export type LedgerStep = "CREDIT" | "EXCESS" | "EXCESS_CREDIT" | "EXCESS_RETURN" | "FUND" | "POST" | "RECOVER" | "RELEASE" | "RESERVE" | "REVERSE" | "SHORTFALL" | "VOID" | "WITHHELD_CREDIT" | "WITHHELD_POST" | "WITHHOLD"
+
 export type MemberRole = "ADMIN" | "FINANCE" | "OWNER" | "VIEWER"
 
 export type PaymentLinkAvailability = "EXHAUSTED" | "EXPIRED" | "INACTIVE" | "OPEN"
@@ -320,6 +322,61 @@ export type RefusedFragment = {
 }
 
 const refusedFragment = "fragment Refused on Refusal{code message retryAfter}"
+
+export type HoldingsFragment = {
+  balance: number
+  available: number
+  reserved: number
+  receivable: number
+}
+
+const holdingsFragment = "fragment Holdings on StatementBalance{balance available reserved receivable}"
+
+export type StatementRowFragment = {
+  entry: {
+    id: string
+    step: LedgerStep
+    createdAt: string
+  }
+  availableChange: number
+  reservedChange: number
+  receivableChange: number
+  balanceAfter: {
+    balance: number
+    available: number
+    reserved: number
+    receivable: number
+  }
+  reference: string | null
+  counterparty: {
+    name: string | null
+    phone: string
+  } | null
+  transactionId: number | null
+  payoutId: number | null
+  batchId: number | null
+  recipientId: number | null
+  subject: {
+    __typename: "Batch" | "Payout"
+  } | {
+    __typename: "BatchRecipient"
+    id: string
+    batch: {
+      id: string
+      databaseId: number
+      title: string | null
+    }
+  } | {
+    __typename: "Transaction"
+    id: string
+    refundOf: {
+      id: string
+      reference: string
+    } | null
+  } | null
+}
+
+const statementRowFragment = "fragment StatementRow on StatementLine{entry{id step createdAt}availableChange reservedChange receivableChange balanceAfter{...Holdings}reference counterparty{name phone}transactionId payoutId batchId recipientId subject{__typename ...on Transaction{id refundOf{id reference}}...on BatchRecipient{id batch{id databaseId title}}}}"
 
 export type ApprovalsQuery = {
   asOfSequence: number | null
@@ -1903,3 +1960,83 @@ export type RevokeSessionMutationVariables = {
 }
 
 export const revokeSessionMutation = ("mutation RevokeSessionMutation($id:ID!){revokeSession(id:$id){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<RevokeSessionMutation, RevokeSessionMutationVariables>
+
+export type StatementQuery = {
+  asOfSequence: number | null
+  statement: {
+    id: string
+    opening: {
+      balance: number
+      available: number
+      reserved: number
+      receivable: number
+    }
+    closing: {
+      balance: number
+      available: number
+      reserved: number
+      receivable: number
+    }
+    totalIn: number
+    totalOut: number
+    lines: {
+      totalCount: number
+      nodes: Array<{
+        entry: {
+          id: string
+          step: LedgerStep
+          createdAt: string
+        }
+        availableChange: number
+        reservedChange: number
+        receivableChange: number
+        balanceAfter: {
+          balance: number
+          available: number
+          reserved: number
+          receivable: number
+        }
+        reference: string | null
+        counterparty: {
+          name: string | null
+          phone: string
+        } | null
+        transactionId: number | null
+        payoutId: number | null
+        batchId: number | null
+        recipientId: number | null
+        subject: {
+          __typename: "Batch" | "Payout"
+        } | {
+          __typename: "BatchRecipient"
+          id: string
+          batch: {
+            id: string
+            databaseId: number
+            title: string | null
+          }
+        } | {
+          __typename: "Transaction"
+          id: string
+          refundOf: {
+            id: string
+            reference: string
+          } | null
+        } | null
+      }>
+      pageInfo: {
+        hasNextPage: boolean
+        endCursor: string | null
+      }
+    }
+  } | null
+}
+
+export type StatementQueryVariables = {
+  from: string
+  to: string
+  first: number
+  after?: string | null | undefined
+}
+
+export const statementQuery = ("query StatementQuery($from:DateTime!$to:DateTime!$first:Int!$after:String){asOfSequence statement(from:$from to:$to){id opening{...Holdings}closing{...Holdings}totalIn totalOut lines(first:$first after:$after){totalCount nodes{...StatementRow}pageInfo{hasNextPage endCursor}}}}" + holdingsFragment + statementRowFragment) as unknown as TypedDocumentNode<StatementQuery, StatementQueryVariables>

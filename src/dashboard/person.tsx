@@ -14,6 +14,7 @@ const ApprovalsScreen = later(async () => (await import('./screens/approvals.tsx
 const LinkScreens = later(async () => (await import('./links/screens.tsx')).LinkScreens)
 const PayoutScreens = later(async () => (await import('./payouts/screens.tsx')).PayoutScreens)
 const PayrollScreens = later(async () => (await import('./payroll/screens.tsx')).PayrollScreens)
+const StatementScreen = later(async () => (await import('./statement/screen.tsx')).StatementScreen)
 
 interface PersonScreensProps {
   session: SessionQuery & { me: NonNullable<SessionQuery['me']> }
@@ -45,6 +46,9 @@ export function PersonScreens({ session, onLeave }: PersonScreensProps) {
           </Route>
           <Route path="/payroll/*?">
             <PayrollScreens />
+          </Route>
+          <Route path="/statement">
+            <StatementScreen />
           </Route>
           <Route path="/sessions">
             <SessionsScreen />

@@ -113,6 +113,8 @@ const screens: readonly [name: string, shows: string, open: () => Promise<unknow
   ['payroll-problems', '.alert .problem', () => wrongTable()],
   ['payroll-draft', '[aria-label="Avant de payer"] .facts', () => payrollOf('Salaires 12/2026')],
   ['payroll-ended', '.recipients .reason', () => payrollOf('Salaires 11/2026')],
+  ['statement', '.lines', () => goTo('/statement')],
+  ['statement-empty', '.sums', () => goTo('/statement?month=2024-02')],
   ['sessions', '.rows', () => goTo('/sessions')],
   ['missing', 'main h1', () => goTo('/nothing-here')],
 ]
@@ -195,11 +197,12 @@ describe.skipIf(cannotLook)('every screen of the dashboard', () => {
     '/approvals',
     '/payroll',
     '/payroll/new',
+    '/statement?month=2024-02',
     '/sessions',
   ])('the screen "%s" is in English from end to end', async (path) => {
     await page.evaluate(`localStorage.setItem('language', 'en')`)
     await goTo(path)
-    await page.locator('.rows, .facts, input').first().waitFor()
+    await page.locator('.rows, .facts, .sums, input').first().waitFor()
     await expectAccessible(page)
     const shown = await page.locator('main').innerText()
     expect(shown).not.toMatch(/[éèàç’]|\bles?\b|\bdes?\b|paiement/)
