@@ -248,7 +248,7 @@ describe.skipIf(cannotLook)('payouts', () => {
     await approvePayout(service, boss, id)
     await page.getByText('payé', { exact: true }).waitFor()
     await says(page, '1 sur 1 · ⁨Awa Traoré⁩')
-    // A rejected one says by whom and why.
+    // A rejected payout names the person who rejected it, and the reason.
     const other = await payOut(service, clerk, 5_000)
     const rejection = `mutation { rejectPayout(id: "${other}", reason: "Facture en double") { __typename } }`
     await service.graphql(rejection, {}, boss.token)

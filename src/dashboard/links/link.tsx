@@ -5,7 +5,7 @@ import { type AppLanguage, useLanguage, useWords } from '../language.ts'
 import { useCalm, useLinkUses, usePaymentChanges } from '../live.ts'
 import { useMe } from '../me.ts'
 import { type LinkQuery, linkQuery, updateLinkMutation } from '../operations.ts'
-import { Confirmation } from '../parts/confirmation.tsx'
+import { Activation } from '../parts/activation.tsx'
 import { Facts } from '../parts/facts.tsx'
 import { isId, Missing } from '../parts/missing.tsx'
 import { PaymentRow } from '../parts/payment-row.tsx'
@@ -172,20 +172,12 @@ function Changes({ link, again }: Part) {
           />
         )}
       </details>
-      {link.isActive ? (
-        <Confirmation name={words.close} isSending={isSwitching} onConfirm={() => void activate(false)}>
-          {words.closeText}
-        </Confirmation>
-      ) : (
-        <button
-          type="button"
-          className="quiet"
-          aria-disabled={isSwitching}
-          onClick={() => !isSwitching && void activate(true)}
-        >
-          {words.reopen}
-        </button>
-      )}
+      <Activation
+        isActive={link.isActive}
+        words={{ end: words.close, endText: words.closeText, begin: words.reopen }}
+        isSending={isSwitching}
+        onChange={(isActive) => void activate(isActive)}
+      />
     </>
   )
 }

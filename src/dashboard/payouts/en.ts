@@ -54,7 +54,6 @@ export const en: PayoutWords = {
     tooLate: 'Too late: the payout has left already, or it is over.',
   },
   form: {
-    payee: 'To whom?',
     choose: 'Choose a saved person',
     other: 'Choose another person',
     toNumber: 'Pay another number',
@@ -99,7 +98,7 @@ export const en: PayoutWords = {
   people: {
     title: 'Saved people',
     add: 'Add a person',
-    lead: 'Save the people whom you pay often: their number is written once only.',
+    lead: 'Save the people you pay often: you write their number once.',
     none: 'No person yet.',
     noneFound: 'No person matches.',
     search: 'Search by name or number',

@@ -54,7 +54,6 @@ export const fr = typeset({
     tooLate: 'Trop tard : le versement est déjà parti, ou il est terminé.',
   },
   form: {
-    payee: 'À qui ?',
     choose: 'Choisir une personne enregistrée',
     other: 'Choisir une autre personne',
     toNumber: 'Payer un autre numéro',

@@ -144,7 +144,7 @@ function List({ choice: { group, search } }: { choice: Choice }) {
   )
 }
 
-/** One payout of a list: to whom, when, how much, and what became of it. */
+/** One payout of a list: its payee, moment, amount and state. */
 export function PayoutRow({ payout }: { payout: PayoutRowFragment }) {
   const words = usePayoutWords()
   const language = useLanguage()

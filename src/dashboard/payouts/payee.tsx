@@ -13,7 +13,7 @@ import {
   payoutsToQuery,
   updatePayeeMutation,
 } from '../operations.ts'
-import { Confirmation } from '../parts/confirmation.tsx'
+import { Activation } from '../parts/activation.tsx'
 import { isId, Missing } from '../parts/missing.tsx'
 import { Failure, Loading, Stale } from '../parts/states.tsx'
 import { problemText } from '../refusals.ts'
@@ -171,20 +171,12 @@ function Changes({ payee, again }: Part) {
           />
         )}
       </details>
-      {payee.isActive ? (
-        <Confirmation name={words.deactivate} isSending={isSwitching} onConfirm={() => void activate(false)}>
-          {words.deactivateText}
-        </Confirmation>
-      ) : (
-        <button
-          type="button"
-          className="quiet"
-          aria-disabled={isSwitching}
-          onClick={() => !isSwitching && void activate(true)}
-        >
-          {words.activate}
-        </button>
-      )}
+      <Activation
+        isActive={payee.isActive}
+        words={{ end: words.deactivate, endText: words.deactivateText, begin: words.activate }}
+        isSending={isSwitching}
+        onChange={(isActive) => void activate(isActive)}
+      />
     </>
   )
 }
