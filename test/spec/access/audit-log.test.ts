@@ -130,7 +130,7 @@ async function tryOut(operation: string, prepare: Prepare): Promise<{ added: obj
   expect(refused).toMatchObject({ data: null })
   errorBodies.push(refused.text)
   expect(await stateOf(shop)).toEqual(stood)
-  await service.database.owner.query('DELETE FROM sign_in_wait')
+  await service.database.owner.query('TRUNCATE sign_in_wait')
   await withoutEntries(shop, async () => {
     if (prepared.isGoodOnce) return
     const failed = await fixture.send(ask)

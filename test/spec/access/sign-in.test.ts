@@ -93,7 +93,7 @@ async function dead(token: string): Promise<void> {
 const kinds = (answers: readonly { __typename: string }[]) =>
   answers.map(({ __typename }) => __typename).toSorted()
 /** Removes all waits, so that no sign-in of a test waits. */
-const forgive = () => service.database.owner.query('DELETE FROM sign_in_wait')
+const forgive = () => service.database.owner.query('TRUNCATE sign_in_wait')
 const eventsOf = async (memberId: number) => {
   const { rows } = await service.database.owner.query<{ type: string; data: { kind?: string } }>(
     `SELECT type, data FROM event WHERE data->>'team_member_id' = $1 ORDER BY id`,
