@@ -69,7 +69,10 @@ export function hitState(
  * @returns how many were deleted
  */
 export function sweepRateLimits(pool: pg.Pool, most = hitsSweepMax): Promise<number> {
-  return sweepHits(pool, { most, windowMs: Math.max(limits.authWindowMs, limits.resetsWindowMs) })
+  return sweepHits(pool, {
+    most,
+    windowMs: Math.max(limits.authWindowMs, limits.resetsWindowMs, limits.resendsWindowMs),
+  })
 }
 
 /**

@@ -94,6 +94,9 @@ export const limits = {
   resetsPerAccountMax: 3,
   resetsPerAddressMax: 20,
   resetsWindowMs: 1 * hour,
+  /** Times that one invitation is sent again in `resendsWindowMs`. Choice: as for new passwords. */
+  resendsMax: 3,
+  resendsWindowMs: 1 * hour,
 
   /** Time after which an unconfirmed collection expires (see docs/design/rules.md#bounds). */
   collectionLifetimeMs: 24 * hour,

@@ -161,7 +161,7 @@ const subjects: Record<string, readonly [type: string, id: number | undefined]> 
   'atch|Recipients|retry': ['Batch', 1],
   eneficiary: ['Beneficiary', 1],
   '^member$': ['TeamMember', 1],
-  ember: ['TeamMember', 2],
+  'ember|resendInvitation': ['TeamMember', 2],
   aymentLink: ['PaymentLink', 1],
   ayout: ['Payout', 1],
   'ebhook|Event': ['Webhook', 1],

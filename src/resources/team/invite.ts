@@ -17,9 +17,10 @@ import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { email, oneOf, readInput, text, withDefault } from '../../shared/input.ts'
 import { writeEmail } from './emails.ts'
-import { changeTeam, checkManages, lockTeam, type TeamMerchant } from './team-lookup.ts'
+import { changeTeam, checkManages, lockTeam, readMember, type TeamMerchant } from './team-lookup.ts'
 import { sqlFunction, sqlType } from '../../database/sql-function.ts'
 import { limits } from '../../shared/limits.ts'
+import { takeHit } from '../../limits/window.ts'
 
 /** The reason to work without row-level security. */
 const reason = 'the token, or an administrator, names the merchant'
@@ -57,6 +58,27 @@ export async function inviteMember(ctx: Context, raw: InviteMemberInput): Promis
   })
 }
 
+/**
+ * Sends the invitation of a member who has not joined again: the earlier one stops working.
+ * @throws DomainError NOT_FOUND, FORBIDDEN (a role that the caller does not manage), ALREADY_MEMBER (the
+ *   member has joined), RATE_LIMITED (too many e-mails to this address), UNAUTHENTICATED
+ * @see docs/design/rules.md#people
+ */
+export async function resendInvitation(ctx: Context, memberId: number): Promise<{ id: number }> {
+  const actor = actorOf(ctx)
+  return changeTeam(ctx, reason, async (tx, shop) => {
+    const { id, name, email: address, role } = await readMember(tx, actor.merchantId, memberId)
+    checkManages(actor, [role], shop.hasOwner)
+    const policy = { max: limits.resendsMax, windowMs: limits.resendsWindowMs }
+    const { allowed, resetS } = await takeHit(tx, `invitation:${actor.merchantId}:${address}`, policy)
+    if (!allowed) throw new DomainError('RATE_LIMITED', undefined, { retryAfterS: resetS })
+    const recording = recordingOf(ctx, 'resendInvitation')
+    const person = { id, name, email: address, role: null, invitedBy: actor.memberId }
+    await renewInvitation(tx, ctx, { recording, shop, person })
+    return { id }
+  })
+}
+
 /** An invitation that the platform made. */
 interface PlatformInvitation {
   id: number
@@ -89,7 +111,7 @@ export async function inviteAsPlatform(
     if (known) {
       const { name, email: address } = input
       const role = raw.role ? input.role : null
-      const person = { id: known.id, name, email: address, role }
+      const person = { id: known.id, name, email: address, role, invitedBy: null }
       const renewed = await renewInvitation(tx, services, { recording, shop, person })
       return { id: known.id, ...renewed, isRenewed: true }
     }
@@ -134,6 +156,7 @@ const renew = sqlFunction('renew_invitation', {
     member: 'int',
     called: 'text',
     givenRole: sqlType<Role | null>('member_role?'),
+    inviter: 'int?',
     invitation: 'bytea',
     lifetimeMs: 'int',
   },
@@ -141,7 +164,7 @@ const renew = sqlFunction('renew_invitation', {
 })
 
 interface Renewal extends Omit<Newcomer, 'person'> {
-  person: { id: number; name: string; email: string; role: Role | null }
+  person: { id: number; name: string; email: string; role: Role | null; invitedBy: number | null }
 }
 
 /** Replaces an invitation and writes its e-mail. @throws DomainError ALREADY_MEMBER */
@@ -151,16 +174,17 @@ async function renewInvitation(
   { recording, shop, person }: Renewal,
 ): Promise<{ role: Role; token: string }> {
   const { merchantId } = recording
-  const { id, name, email: address, role: givenRole } = person
+  const { id, name, email: address, role: givenRole, invitedBy } = person
   const { token, hash } = makeMemberToken(master)
   const role = await renew(tx, {
     member: id,
     called: name,
     givenRole,
+    inviter: invitedBy,
     invitation: hash,
     lifetimeMs: invitationLifetimeMs,
   })
-  if (role === null) throw new DomainError('ALREADY_MEMBER')
+  if (role === null) throw new DomainError('ALREADY_MEMBER', 'The member has joined the team already.')
   await writeInvitation(tx, master, merchantId, { shop, name, address, token })
   // A snapshot of the member may be as before: the entry says that the invitation is another one.
   await recordChange(tx, recording, {

@@ -5,7 +5,7 @@ import { MemberRole, wordEnum } from '../../graphql/enums.ts'
 import { refusals } from '../../graphql/errors.ts'
 import { connectionType, newestFirst, offsetArg } from '../../graphql/connection.ts'
 import { changeMemberRole } from './change-role.ts'
-import { inviteMember, inviteMemberInput, memberNameLengthMax } from './invite.ts'
+import { resendInvitation, inviteMember, inviteMemberInput, memberNameLengthMax } from './invite.ts'
 import { listedMembers } from './list.ts'
 import { removeMember } from './remove.ts'
 import { readSmallId } from '../../shared/ids.ts'
@@ -117,6 +117,20 @@ builder.mutationFields((t) => ({
     },
     resolve: async (query, _root, { input }, ctx) => {
       const { id } = await inviteMember(ctx, input)
+      return ctx.database.prisma.teamMember.findFirst({ ...query, where: { id, ...mine(ctx) } })
+    },
+  }),
+  resendInvitation: t.prismaField({
+    type: TeamMember,
+    nullable: true,
+    scope: ['team'],
+    description:
+      'Sends an invitation that was not accepted yet again, for instance after it expired. The link of the ' +
+      `earlier e-mail stops working. At most ${limits.resendsMax} times an hour for each address.`,
+    errors: refusals('NOT_FOUND', 'FORBIDDEN', 'ALREADY_MEMBER', 'RATE_LIMITED'),
+    args: { id: t.arg.id(idArg) },
+    resolve: async (query, _root, { id: rawId }, ctx) => {
+      const { id } = await resendInvitation(ctx, memberId(rawId))
       return ctx.database.prisma.teamMember.findFirst({ ...query, where: { id, ...mine(ctx) } })
     },
   }),

@@ -259,6 +259,10 @@ export const mutations: Readonly<Record<string, ((field: string) => Prepare) | {
     () => ({ input: { name: 'Awa', email: 'awa@elsewhere.test', role: 'ADMIN' } }),
     made('member', ({ databaseId }) => databaseId),
   ),
+  resendInvitation: byKey(
+    async (fixture, shop) => ({ id: (await fixture.invite(shop)).memberId }),
+    idOf('member'),
+  ),
   changeMemberRole: byKey(
     async (fixture, shop) => ({ id: (await fixture.member(shop, 'viewer')).memberId, role: 'FINANCE' }),
     idOf('member'),

@@ -47,6 +47,9 @@ export const teamRows: Readonly<Record<string, OwnedRow>> = {
       variables: { input: { name: 'Stranger', email: memberEmail } },
     }),
   },
+  'Mutation.resendInvitation(id)': {
+    attack: graphql(changed('resendInvitation', ''), ({ memberId }) => ({ id: memberId })),
+  },
   'Mutation.changeMemberRole(id)': {
     attack: graphql(changed('changeMemberRole', ', role: ADMIN'), ({ memberId }) => ({ id: memberId })),
   },

@@ -24,6 +24,15 @@ async function tokenOf({ apiKey, apiSecret }: Pair, named: readonly string[]): P
 }
 const member = (shop: TestMerchant, role: Role) =>
   makeMember(fixture.app.services.access, shop.merchantId, role)
+/** Makes a member who has not joined. @returns the id */
+async function invitedAs(shop: TestMerchant, role: Role): Promise<number> {
+  const { memberId } = await member(shop, role)
+  await fixture.database.owner.query(
+    `UPDATE team_member SET status = 'invited', joined_at = NULL WHERE id = $1`,
+    [memberId],
+  )
+  return memberId
+}
 /** A shop that has an owner: an API key may not name another one. */
 async function shopWithOwner(): Promise<TestMerchant> {
   const shop = await fixture.merchant()
@@ -80,7 +89,7 @@ describe.each<[who: string, held: readonly string[]]>([
   ['a token with all scopes', scopes],
 ])('%s', (_who, held) => {
   test.each(roleNames)(
-    'gives, changes and removes %s only where it holds every scope of the role',
+    'gives, changes, invites again and removes %s only where it holds every scope of the role',
     async (role) => {
       const shop = await shopWithOwner()
       const token = await tokenOf(shop, held)
@@ -94,6 +103,9 @@ describe.each<[who: string, held: readonly string[]]>([
       expect(restOutcome(await setRole(token, low.memberId, role))).toEqual(wanted)
       const given = `id: ${low.memberId}, role: ${role.toUpperCase()}`
       expect(graphqlOutcome(await mutate(token, 'changeMemberRole', given))).toEqual(wanted)
+
+      const invited = await invitedAs(shop, role)
+      expect(graphqlOutcome(await mutate(token, 'resendInvitation', `id: ${invited}`))).toEqual(wanted)
 
       const [lowered, first, second] = [
         await member(shop, role),
