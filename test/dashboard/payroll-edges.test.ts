@@ -210,6 +210,44 @@ describe.skipIf(cannotLook)('edges of payrolls', () => {
     await page.close()
   })
 
+  test('an answer that a later one overtook does not replace it', async () => {
+    const { shop, boss } = await team(service)
+    await service.database.owner.query('UPDATE merchant SET payouts_require_approval = false WHERE id = $1', [
+      shop.merchantId,
+    ])
+    const people = Array.from({ length: 120 }, (_, index) =>
+      recipient(
+        `7000${index < 60 ? '00' : '05'}${String(index % 100).padStart(2, '0')}`,
+        1_000,
+        `Personne ${index + 1}`,
+      ),
+    )
+    const page = await openPage(boss, `/payroll/${await draftOf(shop, people)}`)
+    let release = () => {}
+    const isOver = new Promise<void>((resolve) => (release = resolve))
+    // The first read of those who were paid is answered last: it began while half of them were.
+    let isHeld = false
+    await page.route('**/graphql', async (route) => {
+      const body = route.request().postData() ?? ''
+      if (isHeld || !body.includes('query RecipientsQuery') || !body.includes('SUCCESS'))
+        return route.continue()
+      isHeld = true
+      await isOver
+      return route.continue()
+    })
+    await press(page, /Payer 120.000/)
+    await press(page, /^payées/)
+    await page.getByText('payée', { exact: true }).waitFor()
+    const first = page.locator('.recipients > li').first()
+    await eventually(async () => expect(await first.innerText()).toMatch(/^Personne 1\s/))
+    const answered = page.waitForResponse((response) => response.url().endsWith('/graphql'))
+    release()
+    await answered
+    await page.waitForTimeout(500)
+    expect(await first.innerText()).toMatch(/^Personne 1\s/)
+    await page.close()
+  })
+
   test('the button names the total of the forecast above it, also where no change arrives', async () => {
     const { shop, boss } = await team(service)
     const id = await draftOf(shop, [recipient('70000001')])

@@ -164,9 +164,12 @@ function useRows(props: RecipientListProps, from: number, to: number) {
       offset: count - end,
       ...(statuses && { filter: { status: [...statuses] } }),
     }
+    const asked = read.current
     const { data, error: failed } = await client
       .query(recipientsQuery, variables, { requestPolicy: 'network-only' })
       .toPromise()
+    // A later read may have been answered before: its positions are others.
+    if (read.current !== asked) return
     const found = data?.batch?.recipients.nodes
     if (!found) {
       read.current.pages.delete(page)
