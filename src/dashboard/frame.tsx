@@ -3,6 +3,7 @@ import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Link, useLocation, useSearch } from 'wouter-preact'
 import { useWords } from './language.ts'
+import { useMe } from './me.ts'
 import { type SessionQuery, signOutMutation } from './operations.ts'
 import { LanguageSwitch, TestBadge } from './outside.tsx'
 import { problemText } from './refusals.ts'
@@ -19,6 +20,7 @@ interface FrameProps {
 export function Frame({ session, onLeave, children }: FrameProps) {
   const words = useWords()
   const [path] = useLocation()
+  const { mayManageTeam } = useMe()
   const merchant = session.me?.merchant.name ?? ''
   const main = useRef<HTMLElement>(null)
   const query = useSearch()
@@ -31,8 +33,14 @@ export function Frame({ session, onLeave, children }: FrameProps) {
     ['/payroll', words.payroll],
     ['/approvals', words.approvals.title],
     ['/statement', words.statement],
+    ...(mayManageTeam ? ([['/team', words.team]] as const) : []),
   ] as const
-  const page = pages.find(([href]) => currentOf(path, href))?.[1] ?? words.title
+  const ofMenu = [
+    ['/settings', words.settings],
+    ['/developers', words.developers],
+    ['/sessions', words.security],
+  ] as const
+  const page = [...pages, ...ofMenu].find(([href]) => currentOf(path, href))?.[1] ?? words.title
   useEffect(() => {
     document.title = `${page} · ${merchant}`
   }, [page, merchant])
@@ -87,6 +95,7 @@ function currentOf(path: string, href: string): 'page' | 'true' | undefined {
 
 function PersonMenu({ session: { me, accounts }, onLeave }: Omit<FrameProps, 'children'>) {
   const words = useWords()
+  const { mayChangeSettings, mayManageWebhooks } = useMe()
   const [problem, setProblem] = useState<string>()
   const [, signOut] = useMutation(signOutMutation)
   const menu = useRef<HTMLDetailsElement>(null)
@@ -111,7 +120,9 @@ function PersonMenu({ session: { me, accounts }, onLeave }: Omit<FrameProps, 'ch
           {words.merchantNumber(me.merchant.databaseId)}
         </p>
         <nav>
-          <Link href="/sessions">{words.sessions.title}</Link>
+          {mayChangeSettings && <Link href="/settings">{words.settings}</Link>}
+          {(mayChangeSettings || mayManageWebhooks) && <Link href="/developers">{words.developers}</Link>}
+          <Link href="/sessions">{words.security}</Link>
           {(accounts ?? []).slice(1).map(({ merchantId, merchantName }) => (
             <button
               key={merchantId}

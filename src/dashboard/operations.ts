@@ -10,6 +10,17 @@ export type ApprovalObstacle = "DECIDED" | "MAKER" | "NEW_MEMBER" | "NOT_WAITING
 
 export type ApprovalStatus = "APPROVED" | "EXPIRED" | "NOT_REQUIRED" | "PENDING" | "REJECTED"
 
+export type AuditLogFilter = {
+  actor?: string | null | undefined
+  from?: string | null | undefined
+  isPayment?: boolean | null | undefined
+  operation?: string | null | undefined
+  target?: string | null | undefined
+  to?: string | null | undefined
+}
+
+export type AuditLogProblem = "ALTERED" | "BEYOND_THE_HEAD" | "HEAD_FORGED" | "HEAD_NOT_CONTAINED" | "MISSING" | "REPEATED" | "TRUNCATED" | "UNSEALED"
+
 export type AuthorKind = "API_KEY" | "MEMBER"
 
 export type BatchStatus = "CANCELLED" | "COMPLETED" | "DRAFT" | "FAILED" | "PARTIALLY_COMPLETED" | "PENDING_APPROVAL" | "PROCESSING"
@@ -22,6 +33,13 @@ export type BeneficiaryFilter = {
   createdFrom?: string | null | undefined
   createdTo?: string | null | undefined
   paymentMethod?: ReadonlyArray<PayoutMethod> | null | undefined
+}
+
+export type CreateApiKeyInput = {
+  expiresAt?: string | null | undefined
+  limits?: KeyLimitsInput | null | undefined
+  name: string
+  scopes: ReadonlyArray<Scope>
 }
 
 export type CreateBeneficiaryInput = {
@@ -55,6 +73,16 @@ export type CreatePayoutInput = {
 
 export type Currency = "XOF"
 
+export type EventType = "API_KEY_CREATED" | "APPROVAL_GIVEN" | "BATCH_CANCELLED" | "BATCH_DRAFT" | "BATCH_PENDING_APPROVAL" | "BATCH_PROCESSING" | "BATCH_PROGRESS" | "BULK_PAY_DONE" | "DEPOSIT_CANCELLED" | "DEPOSIT_COMPLETED" | "DEPOSIT_FAILED" | "DEPOSIT_PENDING" | "DEPOSIT_PROCESSING" | "DEPOSIT_REVERSED" | "PAYMENT_CANCELLED" | "PAYMENT_EXCESS_CREDITED" | "PAYMENT_EXCESS_RETURNED" | "PAYMENT_EXPIRED" | "PAYMENT_FAILED" | "PAYMENT_LINK_USED" | "PAYMENT_PENDING" | "PAYMENT_RECEIVED" | "PAYMENT_REVERSED" | "PAYOUT_CANCELLED" | "PAYOUT_COMPLETED" | "PAYOUT_FAILED" | "PAYOUT_PENDING" | "PAYOUT_PROCESSING" | "PAYOUT_REVERSED" | "RECIPIENT_REVERSED" | "SECURITY_ALERT" | "SETTINGS_CHANGE_CANCELLED" | "SETTINGS_PENDING_APPROVAL" | "TEAM_LOGIN" | "WITHHELD_CREDITED" | "WITHHELD_PAID"
+
+export type EventsToReplay = {
+  ids: ReadonlyArray<string>
+  range?: undefined
+} | {
+  ids?: undefined
+  range: SequenceRange
+}
+
 export type FailureParty = "CUSTOMER" | "MERCHANT" | "OPERATOR" | "PLATFORM"
 
 export type FailureReason = "ALREADY_REVERSED" | "AMOUNT_OUT_OF_RANGE" | "CANCELLED" | "CREDENTIALS_REJECTED" | "CURRENCY_NOT_SUPPORTED" | "DUPLICATE_WINDOW" | "FLOAT_INSUFFICIENT" | "INSUFFICIENT_BALANCE" | "INVALID_REQUEST" | "NOT_REVERSIBLE" | "OPERATION_NOT_SUPPORTED" | "OPERATOR_UNAVAILABLE" | "PAYEE_LIMIT_REACHED" | "PAYEE_NAME_MISMATCH" | "PAYEE_NOT_ALLOWED" | "PAYEE_NOT_FOUND" | "PAYER_AUTH_FAILED" | "PAYER_BUSY" | "PAYER_DECLINED" | "PAYER_INSUFFICIENT_FUNDS" | "PAYER_LIMIT_REACHED" | "PAYER_MISMATCH" | "PAYER_NOT_ALLOWED" | "PAYER_NOT_FOUND" | "PAYER_TIMEOUT" | "PLATFORM_LIMIT_REACHED" | "SAME_PARTIES" | "UNSPECIFIED"
@@ -63,9 +91,26 @@ export type Health = "DEGRADED" | "DOWN" | "OPERATIONAL"
 
 export type InitiationStatus = "CANCELLED" | "EXPIRED" | "FAILED" | "PENDING" | "PENDING_APPROVAL" | "PROCESSING" | "REVERSED" | "SUCCESS"
 
+export type InviteMemberInput = {
+  email: string
+  name: string
+  role?: MemberRole | null | undefined
+}
+
+export type KeyLimitsInput = {
+  addresses?: ReadonlyArray<string> | null | undefined
+  maxPerDay?: number | null | undefined
+  maxPerPayment?: number | null | undefined
+  paymentMethods?: ReadonlyArray<PaymentMethod> | null | undefined
+}
+
 export type LedgerStep = "CREDIT" | "EXCESS" | "EXCESS_CREDIT" | "EXCESS_RETURN" | "FUND" | "POST" | "RECOVER" | "RELEASE" | "RESERVE" | "REVERSE" | "SHORTFALL" | "VOID" | "WITHHELD_CREDIT" | "WITHHELD_POST" | "WITHHOLD"
 
+export type Locale = "EN" | "FR"
+
 export type MemberRole = "ADMIN" | "FINANCE" | "OWNER" | "VIEWER"
+
+export type MemberStatus = "ACTIVE" | "INVITED" | "REMOVED"
 
 export type PaymentLinkAvailability = "EXHAUSTED" | "EXPIRED" | "INACTIVE" | "OPEN"
 
@@ -115,6 +160,11 @@ export type RecipientStatus = "CANCELLED" | "FAILED" | "PENDING" | "PROCESSING" 
 
 export type RefusalCode = "ACCOUNT_INACTIVE" | "ADDRESS_NOT_ALLOWED" | "ALREADY_MEMBER" | "AMBIGUOUS_REFERENCE" | "AMOUNT_CHANGED" | "BODY_TOO_LARGE" | "CREDENTIALS_REJECTED" | "DUPLICATE_PAYOUT" | "DUPLICATE_REFERENCE" | "FORBIDDEN" | "HEADERS_TOO_LARGE" | "IDEMPOTENCY_KEY_BUSY" | "IDEMPOTENCY_KEY_REUSED" | "INSUFFICIENT_BALANCE" | "INTERNAL" | "INVALID_INPUT" | "LIMIT_EXCEEDED" | "LINK_CLOSED" | "MALFORMED_REQUEST" | "METHOD_NOT_ALLOWED" | "NOT_FOUND" | "NOT_REFUNDABLE" | "OPERATOR_UNAVAILABLE" | "OPERATOR_UNREACHABLE" | "OVERLOADED" | "PAYMENTS_OUT_HALTED" | "PAYMENT_REFUSED" | "RATE_LIMITED" | "REFUND_TOO_LARGE" | "REQUEST_TIMEOUT" | "SECOND_FACTOR_REQUIRED" | "SERVICE_DOWN" | "SLUG_TAKEN" | "STATE_CONFLICT" | "UNAUTHENTICATED" | "UNSUPPORTED_MEDIA_TYPE"
 
+export type RegisterWebhookInput = {
+  events: ReadonlyArray<EventType>
+  url: string
+}
+
 export type RequestPasswordResetInput = {
   email: string
   merchantId?: number | null | undefined
@@ -128,6 +178,11 @@ export type SandboxSignInInput = {
 }
 
 export type Scope = "BALANCE" | "BENEFICIARIES" | "BULK_PAY" | "DEPOSIT" | "PAY" | "PAYMENT_LINKS" | "PAYOUT" | "SETTINGS" | "TEAM" | "WEBHOOKS"
+
+export type SequenceRange = {
+  from: number
+  to: number
+}
 
 export type SignInInput = {
   code?: string | null | undefined
@@ -177,6 +232,30 @@ export type UpdatePaymentLinkInput = {
   usageLimit?: number | null | undefined
 }
 
+export type UpdateSettingsInput = {
+  approvalThreshold?: number | null | undefined
+  approvalsCoverDeposits?: boolean | null | undefined
+  approvalsRequired?: number | null | undefined
+  businessName?: string | null | undefined
+  ipWhitelist?: ReadonlyArray<string> | null | undefined
+  locale?: Locale | null | undefined
+  notificationEmail?: string | null | undefined
+  payoutsRequireApproval?: boolean | null | undefined
+  timeZone?: string | null | undefined
+}
+
+export type UpdateWebhookInput = {
+  events?: ReadonlyArray<EventType> | null | undefined
+  isActive?: boolean | null | undefined
+  url?: string | null | undefined
+}
+
+export type WebhookAttemptError = "ABORTED" | "ADDRESS_REFUSED" | "CONNECT" | "DNS" | "MALFORMED" | "RESET" | "TIMEOUT" | "TLS"
+
+export type WebhookDeliveryStatus = "DEAD" | "DELIVERED" | "PENDING"
+
+export type WebhookEventType = "API_KEY_CREATED" | "APPROVAL_GIVEN" | "BATCH_CANCELLED" | "BATCH_DRAFT" | "BATCH_PENDING_APPROVAL" | "BATCH_PROCESSING" | "BATCH_PROGRESS" | "BULK_PAY_DONE" | "DEPOSIT_CANCELLED" | "DEPOSIT_COMPLETED" | "DEPOSIT_FAILED" | "DEPOSIT_PENDING" | "DEPOSIT_PROCESSING" | "DEPOSIT_REVERSED" | "PAYMENT_CANCELLED" | "PAYMENT_EXCESS_CREDITED" | "PAYMENT_EXCESS_RETURNED" | "PAYMENT_EXPIRED" | "PAYMENT_FAILED" | "PAYMENT_LINK_USED" | "PAYMENT_PENDING" | "PAYMENT_RECEIVED" | "PAYMENT_REVERSED" | "PAYOUT_CANCELLED" | "PAYOUT_COMPLETED" | "PAYOUT_FAILED" | "PAYOUT_PENDING" | "PAYOUT_PROCESSING" | "PAYOUT_REVERSED" | "RECIPIENT_REVERSED" | "SECURITY_ALERT" | "SETTINGS_CHANGE_CANCELLED" | "SETTINGS_PENDING_APPROVAL" | "TEAM_LOGIN" | "TEST" | "WITHHELD_CREDITED" | "WITHHELD_PAID"
+
 export type WaitingApprovalFragment = {
   status: ApprovalStatus
   required: number
@@ -204,6 +283,82 @@ export type WaitingApprovalFragment = {
 }
 
 const waitingApprovalFragment = "fragment WaitingApproval on Approval{status required digest expiresAt requestedAt canApprove cannotApproveBecause requestedBy{kind name member{id name}}approvedBy{at counts member{id name}}}"
+
+export type IssuedFragment = {
+  key: string
+  secret: string
+  apiKey: {
+    id: string
+    databaseId: number
+    name: string
+    prefix: string
+    lastFour: string
+    scopes: Array<Scope>
+    limits: {
+      maxPerPayment: number | null
+      maxPerDay: number | null
+      paymentMethods: Array<PaymentMethod> | null
+      addresses: Array<string> | null
+    } | null
+    createdAt: string
+    expiresAt: string | null
+    lastUsedAt: string | null
+    lastUsedFrom: string | null
+    revokedAt: string | null
+    suspendedAt: string | null
+    isActive: boolean
+    issuedTo: {
+      id: string
+      name: string
+    } | null
+  } | null
+}
+
+const issuedFragment = "fragment Issued on IssuedApiKey{key secret apiKey{...Key}}"
+
+export type KeyFragment = {
+  id: string
+  databaseId: number
+  name: string
+  prefix: string
+  lastFour: string
+  scopes: Array<Scope>
+  limits: {
+    maxPerPayment: number | null
+    maxPerDay: number | null
+    paymentMethods: Array<PaymentMethod> | null
+    addresses: Array<string> | null
+  } | null
+  createdAt: string
+  expiresAt: string | null
+  lastUsedAt: string | null
+  lastUsedFrom: string | null
+  revokedAt: string | null
+  suspendedAt: string | null
+  isActive: boolean
+  issuedTo: {
+    id: string
+    name: string
+  } | null
+}
+
+const keyFragment = "fragment Key on ApiKey{id databaseId name prefix lastFour scopes limits{maxPerPayment maxPerDay paymentMethods addresses}createdAt expiresAt lastUsedAt lastUsedFrom revokedAt suspendedAt isActive issuedTo{id name}}"
+
+export type EndpointFragment = {
+  id: string
+  databaseId: number
+  url: string
+  events: Array<EventType>
+  isActive: boolean
+  failureCount: number
+  lastSuccessAt: string | null
+  lastFailureAt: string | null
+  disabledAt: string | null
+  pausedUntil: string | null
+  secretOverlapsUntil: string | null
+}
+
+const endpointFragment = "fragment Endpoint on Webhook{id databaseId url events isActive failureCount lastSuccessAt lastFailureAt disabledAt pausedUntil secretOverlapsUntil}"
 
 export type FiguresFragment = {
   timeZone: string
@@ -323,6 +478,24 @@ export type RefusedFragment = {
 
 const refusedFragment = "fragment Refused on Refusal{code message retryAfter}"
 
+export type SettingsFieldsFragment = {
+  id: string
+  businessName: string
+  locale: Locale
+  notificationEmail: string | null
+  timeZone: string
+  payoutsRequireApproval: boolean
+  approvalThreshold: number
+  approvalsRequired: number
+  approvalsCoverDeposits: boolean
+  ipWhitelist: Array<string>
+  pendingChange: {
+    id: string
+  } | null
+}
+
+const settingsFieldsFragment = "fragment SettingsFields on Settings{id businessName locale notificationEmail timeZone payoutsRequireApproval approvalThreshold approvalsRequired approvalsCoverDeposits ipWhitelist pendingChange{id}}"
+
 export type HoldingsFragment = {
   balance: number
   available: number
@@ -377,6 +550,20 @@ export type StatementRowFragment = {
 }
 
 const statementRowFragment = "fragment StatementRow on StatementLine{entry{id step createdAt}availableChange reservedChange receivableChange balanceAfter{...Holdings}reference counterparty{name phone}transactionId payoutId batchId recipientId subject{__typename ...on Transaction{id refundOf{id reference}}...on BatchRecipient{id batch{id databaseId title}}}}"
+
+export type MemberFragment = {
+  id: string
+  databaseId: number
+  name: string
+  email: string
+  role: MemberRole
+  status: MemberStatus
+  hasSecondFactor: boolean
+  createdAt: string
+  joinedAt: string | null
+}
+
+const memberFragment = "fragment Member on TeamMember{id databaseId name email role status hasSecondFactor createdAt joinedAt}"
 
 export type ApprovalsQuery = {
   asOfSequence: number | null
@@ -730,6 +917,525 @@ export type RejectSettingsChangeMutationVariables = {
 }
 
 export const rejectSettingsChangeMutation = ("mutation RejectSettingsChangeMutation($id:ID!$reason:String!){rejectSettingsChange(id:$id reason:$reason){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<RejectSettingsChangeMutation, RejectSettingsChangeMutationVariables>
+
+export type KeysQuery = {
+  apiKeys: {
+    nodes: Array<{
+      id: string
+      databaseId: number
+      name: string
+      prefix: string
+      lastFour: string
+      scopes: Array<Scope>
+      limits: {
+        maxPerPayment: number | null
+        maxPerDay: number | null
+        paymentMethods: Array<PaymentMethod> | null
+        addresses: Array<string> | null
+      } | null
+      createdAt: string
+      expiresAt: string | null
+      lastUsedAt: string | null
+      lastUsedFrom: string | null
+      revokedAt: string | null
+      suspendedAt: string | null
+      isActive: boolean
+      issuedTo: {
+        id: string
+        name: string
+      } | null
+    }>
+    pageInfo: {
+      hasNextPage: boolean
+      endCursor: string | null
+    }
+  } | null
+}
+
+export type KeysQueryVariables = {
+  first?: number | null | undefined
+  after?: string | null | undefined
+}
+
+export const keysQuery = ("query KeysQuery($first:Int$after:String){apiKeys(first:$first after:$after){nodes{...Key}pageInfo{hasNextPage endCursor}}}" + keyFragment) as unknown as TypedDocumentNode<KeysQuery, KeysQueryVariables>
+
+export type KeyQuery = {
+  node: {
+    id: string
+    databaseId: number
+    name: string
+    prefix: string
+    lastFour: string
+    scopes: Array<Scope>
+    limits: {
+      maxPerPayment: number | null
+      maxPerDay: number | null
+      paymentMethods: Array<PaymentMethod> | null
+      addresses: Array<string> | null
+    } | null
+    createdAt: string
+    expiresAt: string | null
+    lastUsedAt: string | null
+    lastUsedFrom: string | null
+    revokedAt: string | null
+    suspendedAt: string | null
+    isActive: boolean
+    issuedTo: {
+      id: string
+      name: string
+    } | null
+  } | {
+  } | null
+}
+
+export type KeyQueryVariables = {
+  id: string
+}
+
+export const keyQuery = ("query KeyQuery($id:ID!){node(id:$id){...Key}}" + keyFragment) as unknown as TypedDocumentNode<KeyQuery, KeyQueryVariables>
+
+export type CreateKeyMutation = {
+  createApiKey: {
+    __typename: "ForbiddenError" | "RateLimitedError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "InvalidInputError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+    problems: Array<{
+      field: string
+      message: string
+    }>
+  } | {
+    __typename: "IssuedApiKey"
+    key: string
+    secret: string
+    apiKey: {
+      id: string
+      databaseId: number
+      name: string
+      prefix: string
+      lastFour: string
+      scopes: Array<Scope>
+      limits: {
+        maxPerPayment: number | null
+        maxPerDay: number | null
+        paymentMethods: Array<PaymentMethod> | null
+        addresses: Array<string> | null
+      } | null
+      createdAt: string
+      expiresAt: string | null
+      lastUsedAt: string | null
+      lastUsedFrom: string | null
+      revokedAt: string | null
+      suspendedAt: string | null
+      isActive: boolean
+      issuedTo: {
+        id: string
+        name: string
+      } | null
+    } | null
+  } | null
+}
+
+export type CreateKeyMutationVariables = {
+  input: CreateApiKeyInput
+}
+
+export const createKeyMutation = ("mutation CreateKeyMutation($input:CreateApiKeyInput!){createApiKey(input:$input){__typename ...Issued ...Refused ...on InvalidInputError{problems{field message}}}}" + issuedFragment + keyFragment + refusedFragment) as unknown as TypedDocumentNode<CreateKeyMutation, CreateKeyMutationVariables>
+
+export type RenewKeyMutation = {
+  regenerateApiKey: {
+    __typename: "ForbiddenError" | "NotFoundError" | "RateLimitedError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "IssuedApiKey"
+    key: string
+    secret: string
+    apiKey: {
+      id: string
+      databaseId: number
+      name: string
+      prefix: string
+      lastFour: string
+      scopes: Array<Scope>
+      limits: {
+        maxPerPayment: number | null
+        maxPerDay: number | null
+        paymentMethods: Array<PaymentMethod> | null
+        addresses: Array<string> | null
+      } | null
+      createdAt: string
+      expiresAt: string | null
+      lastUsedAt: string | null
+      lastUsedFrom: string | null
+      revokedAt: string | null
+      suspendedAt: string | null
+      isActive: boolean
+      issuedTo: {
+        id: string
+        name: string
+      } | null
+    } | null
+  } | null
+}
+
+export type RenewKeyMutationVariables = {
+  id: string
+}
+
+export const renewKeyMutation = ("mutation RenewKeyMutation($id:ID!){regenerateApiKey(id:$id){__typename ...Issued ...Refused}}" + issuedFragment + keyFragment + refusedFragment) as unknown as TypedDocumentNode<RenewKeyMutation, RenewKeyMutationVariables>
+
+export type RevokeKeyMutation = {
+  revokeApiKey: {
+    __typename: "ApiKey"
+    id: string
+    databaseId: number
+    name: string
+    prefix: string
+    lastFour: string
+    scopes: Array<Scope>
+    limits: {
+      maxPerPayment: number | null
+      maxPerDay: number | null
+      paymentMethods: Array<PaymentMethod> | null
+      addresses: Array<string> | null
+    } | null
+    createdAt: string
+    expiresAt: string | null
+    lastUsedAt: string | null
+    lastUsedFrom: string | null
+    revokedAt: string | null
+    suspendedAt: string | null
+    isActive: boolean
+    issuedTo: {
+      id: string
+      name: string
+    } | null
+  } | {
+    __typename: "NotFoundError" | "RateLimitedError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | null
+}
+
+export type RevokeKeyMutationVariables = {
+  id: string
+}
+
+export const revokeKeyMutation = ("mutation RevokeKeyMutation($id:ID!){revokeApiKey(id:$id){__typename ...on ApiKey{...Key}...Refused}}" + keyFragment + refusedFragment) as unknown as TypedDocumentNode<RevokeKeyMutation, RevokeKeyMutationVariables>
+
+export type EndpointsQuery = {
+  webhooks: {
+    nodes: Array<{
+      id: string
+      databaseId: number
+      url: string
+      events: Array<EventType>
+      isActive: boolean
+      failureCount: number
+      lastSuccessAt: string | null
+      lastFailureAt: string | null
+      disabledAt: string | null
+      pausedUntil: string | null
+      secretOverlapsUntil: string | null
+    }>
+  } | null
+}
+
+export type EndpointsQueryVariables = Record<string, never>
+
+export const endpointsQuery = ("query EndpointsQuery{webhooks(first:5){nodes{...Endpoint}}}" + endpointFragment) as unknown as TypedDocumentNode<EndpointsQuery, EndpointsQueryVariables>
+
+export type EndpointQuery = {
+  asOfSequence: number | null
+  webhook: {
+    id: string
+    databaseId: number
+    url: string
+    events: Array<EventType>
+    isActive: boolean
+    failureCount: number
+    lastSuccessAt: string | null
+    lastFailureAt: string | null
+    disabledAt: string | null
+    pausedUntil: string | null
+    secretOverlapsUntil: string | null
+    deliveries: {
+      nodes: Array<{
+        id: string
+        type: WebhookEventType
+        status: WebhookDeliveryStatus
+        sequence: number | null
+        createdAt: string
+        nextAttemptAt: string | null
+        attemptsTotal: number
+        event: {
+          id: string
+        } | null
+        attempts: Array<{
+          nth: number
+          at: string
+          durationMs: number
+          statusCode: number | null
+          error: WebhookAttemptError | null
+          answer: string
+        }>
+      }>
+      pageInfo: {
+        hasNextPage: boolean
+        endCursor: string | null
+      }
+    }
+  } | null
+}
+
+export type EndpointQueryVariables = {
+  id: string
+  first?: number | null | undefined
+  after?: string | null | undefined
+  status?: ReadonlyArray<WebhookDeliveryStatus> | null | undefined
+}
+
+export const endpointQuery = ("query EndpointQuery($id:ID!$first:Int$after:String$status:[WebhookDeliveryStatus!]){asOfSequence webhook(id:$id){...Endpoint deliveries(first:$first after:$after status:$status){nodes{id type status sequence createdAt nextAttemptAt attemptsTotal event{id}attempts{nth at durationMs statusCode error answer}}pageInfo{hasNextPage endCursor}}}}" + endpointFragment) as unknown as TypedDocumentNode<EndpointQuery, EndpointQueryVariables>
+
+export type RegisterEndpointMutation = {
+  registerWebhook: {
+    __typename: "InvalidInputError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+    problems: Array<{
+      field: string
+      message: string
+    }>
+  } | {
+    __typename: "NotFoundError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "WebhookSecret"
+    secret: string
+    webhook: {
+      id: string
+      databaseId: number
+      url: string
+      events: Array<EventType>
+      isActive: boolean
+      failureCount: number
+      lastSuccessAt: string | null
+      lastFailureAt: string | null
+      disabledAt: string | null
+      pausedUntil: string | null
+      secretOverlapsUntil: string | null
+    }
+  } | null
+}
+
+export type RegisterEndpointMutationVariables = {
+  input: RegisterWebhookInput
+}
+
+export const registerEndpointMutation = ("mutation RegisterEndpointMutation($input:RegisterWebhookInput!){registerWebhook(input:$input){__typename ...on WebhookSecret{secret webhook{...Endpoint}}...Refused ...on InvalidInputError{problems{field message}}}}" + endpointFragment + refusedFragment) as unknown as TypedDocumentNode<RegisterEndpointMutation, RegisterEndpointMutationVariables>
+
+export type UpdateEndpointMutation = {
+  updateWebhook: {
+    __typename: "InvalidInputError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+    problems: Array<{
+      field: string
+      message: string
+    }>
+  } | {
+    __typename: "NotFoundError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "Webhook"
+    id: string
+    databaseId: number
+    url: string
+    events: Array<EventType>
+    isActive: boolean
+    failureCount: number
+    lastSuccessAt: string | null
+    lastFailureAt: string | null
+    disabledAt: string | null
+    pausedUntil: string | null
+    secretOverlapsUntil: string | null
+  } | null
+}
+
+export type UpdateEndpointMutationVariables = {
+  id: string
+  input: UpdateWebhookInput
+}
+
+export const updateEndpointMutation = ("mutation UpdateEndpointMutation($id:ID!$input:UpdateWebhookInput!){updateWebhook(id:$id input:$input){__typename ...on Webhook{...Endpoint}...Refused ...on InvalidInputError{problems{field message}}}}" + endpointFragment + refusedFragment) as unknown as TypedDocumentNode<UpdateEndpointMutation, UpdateEndpointMutationVariables>
+
+export type RemoveEndpointMutation = {
+  removeWebhook: {
+    __typename: "NotFoundError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "RemovedWebhook"
+  } | null
+}
+
+export type RemoveEndpointMutationVariables = {
+  id: string
+}
+
+export const removeEndpointMutation = ("mutation RemoveEndpointMutation($id:ID!){removeWebhook(id:$id){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<RemoveEndpointMutation, RemoveEndpointMutationVariables>
+
+export type RotateSecretMutation = {
+  rotateWebhookSecret: {
+    __typename: "NotFoundError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "WebhookSecret"
+    secret: string
+    webhook: {
+      id: string
+      databaseId: number
+      url: string
+      events: Array<EventType>
+      isActive: boolean
+      failureCount: number
+      lastSuccessAt: string | null
+      lastFailureAt: string | null
+      disabledAt: string | null
+      pausedUntil: string | null
+      secretOverlapsUntil: string | null
+    }
+  } | null
+}
+
+export type RotateSecretMutationVariables = {
+  id: string
+  oldEndsNow?: boolean | null | undefined
+}
+
+export const rotateSecretMutation = ("mutation RotateSecretMutation($id:ID!$oldEndsNow:Boolean){rotateWebhookSecret(id:$id oldEndsNow:$oldEndsNow){__typename ...on WebhookSecret{secret webhook{...Endpoint}}...Refused}}" + endpointFragment + refusedFragment) as unknown as TypedDocumentNode<RotateSecretMutation, RotateSecretMutationVariables>
+
+export type SendSampleMutation = {
+  sendTestEvent: {
+    __typename: "NotFoundError" | "OverloadedError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "SampleDelivery"
+    delivered: boolean
+    statusCode: number | null
+    durationMs: number
+  } | null
+}
+
+export type SendSampleMutationVariables = {
+  id: string
+}
+
+export const sendSampleMutation = ("mutation SendSampleMutation($id:ID!){sendTestEvent(id:$id){__typename ...on SampleDelivery{delivered statusCode durationMs}...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<SendSampleMutation, SendSampleMutationVariables>
+
+export type ReplayMutation = {
+  replayEvents: {
+    __typename: "EventReplay"
+    count: number
+  } | {
+    __typename: "InvalidInputError" | "NotFoundError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | null
+}
+
+export type ReplayMutationVariables = {
+  webhookId: string
+  events: EventsToReplay
+}
+
+export const replayMutation = ("mutation ReplayMutation($webhookId:ID!$events:EventsToReplay!){replayEvents(webhookId:$webhookId events:$events){__typename ...on EventReplay{count}...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ReplayMutation, ReplayMutationVariables>
+
+export type EventsQuery = {
+  asOfSequence: number | null
+  events: {
+    nodes: Array<{
+      id: string
+      sequence: number
+      type: EventType
+      occurredAt: string
+      data: Record<string, unknown>
+    }>
+    pageInfo: {
+      hasPreviousPage: boolean
+      startCursor: string | null
+    }
+  } | null
+}
+
+export type EventsQueryVariables = {
+  last?: number | null | undefined
+  before?: string | null | undefined
+}
+
+export const eventsQuery = "query EventsQuery($last:Int$before:String){asOfSequence events(last:$last before:$before){nodes{id sequence type occurredAt data}pageInfo{hasPreviousPage startCursor}}}" as unknown as TypedDocumentNode<EventsQuery, EventsQueryVariables>
+
+export type EventsSubscription = {
+  events: {
+    id: string
+  }
+}
+
+export type EventsSubscriptionVariables = {
+  after?: string | null | undefined
+}
+
+export const eventsSubscription = "subscription EventsSubscription($after:String){events(after:$after){id}}" as unknown as TypedDocumentNode<EventsSubscription, EventsSubscriptionVariables>
+
+export type ClockQuery = {
+  serviceStatus: {
+    time: string
+  } | null
+}
+
+export type ClockQueryVariables = Record<string, never>
+
+export const clockQuery = "query ClockQuery{serviceStatus{time}}" as unknown as TypedDocumentNode<ClockQuery, ClockQueryVariables>
+
+export type FundMutation = {
+  sandboxFund: number | null
+}
+
+export type FundMutationVariables = {
+  amount: number
+}
+
+export const fundMutation = "mutation FundMutation($amount:Amount!){sandboxFund(amount:$amount)}" as unknown as TypedDocumentNode<FundMutation, FundMutationVariables>
+
+export type AdvanceClockMutation = {
+  sandboxAdvanceClock: string | null
+}
+
+export type AdvanceClockMutationVariables = {
+  by: string
+}
+
+export const advanceClockMutation = "mutation AdvanceClockMutation($by:Duration!){sandboxAdvanceClock(by:$by)}" as unknown as TypedDocumentNode<AdvanceClockMutation, AdvanceClockMutationVariables>
 
 export type HomeQuery = {
   asOfSequence: number | null
@@ -1813,6 +2519,102 @@ export type BatchProgressSubscriptionVariables = {
 
 export const batchProgressSubscription = "subscription BatchProgressSubscription($id:ID!$after:String){batchProgress(id:$id after:$after){cursor sequence status recipientCount pendingCount processingCount succeededCount failedCount cancelledCount paidAmount estimatedEnd}}" as unknown as TypedDocumentNode<BatchProgressSubscription, BatchProgressSubscriptionVariables>
 
+export type SecondFactorQuery = {
+  me: {
+    id: string
+    member: {
+      id: string
+      hasSecondFactor: boolean
+    } | null
+  } | null
+}
+
+export type SecondFactorQueryVariables = Record<string, never>
+
+export const secondFactorQuery = "query SecondFactorQuery{me{id member{id hasSecondFactor}}}" as unknown as TypedDocumentNode<SecondFactorQuery, SecondFactorQueryVariables>
+
+export type StartTotpMutation = {
+  startTotp: {
+    __typename: "CredentialsRejectedError" | "ForbiddenError" | "InvalidInputError" | "OverloadedError" | "RateLimitedError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "TotpSetup"
+    secret: string
+    uri: string
+  } | null
+}
+
+export type StartTotpMutationVariables = {
+  password: string
+}
+
+export const startTotpMutation = ("mutation StartTotpMutation($password:String!){startTotp(password:$password){__typename ...on TotpSetup{secret uri}...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<StartTotpMutation, StartTotpMutationVariables>
+
+export type ConfirmTotpMutation = {
+  confirmTotp: {
+    __typename: "ForbiddenError" | "InvalidInputError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "RecoveryCodes"
+    codes: Array<string>
+  } | null
+}
+
+export type ConfirmTotpMutationVariables = {
+  code: string
+}
+
+export const confirmTotpMutation = ("mutation ConfirmTotpMutation($code:String!){confirmTotp(code:$code){__typename ...on RecoveryCodes{codes}...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<ConfirmTotpMutation, ConfirmTotpMutationVariables>
+
+export type DisableTotpMutation = {
+  disableTotp: {
+    __typename: "Acknowledgement"
+  } | {
+    __typename: "CredentialsRejectedError" | "ForbiddenError" | "InvalidInputError" | "OverloadedError" | "RateLimitedError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | null
+}
+
+export type DisableTotpMutationVariables = {
+  code: string
+  password: string
+}
+
+export const disableTotpMutation = ("mutation DisableTotpMutation($code:String!$password:String!){disableTotp(code:$code password:$password){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<DisableTotpMutation, DisableTotpMutationVariables>
+
+export type ChangePasswordMutation = {
+  changePassword: {
+    __typename: "Acknowledgement"
+  } | {
+    __typename: "CredentialsRejectedError" | "ForbiddenError" | "OverloadedError" | "RateLimitedError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "InvalidInputError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+    problems: Array<{
+      field: string
+      message: string
+    }>
+  } | null
+}
+
+export type ChangePasswordMutationVariables = {
+  current: string
+  password: string
+}
+
+export const changePasswordMutation = ("mutation ChangePasswordMutation($current:String!$password:String!){changePassword(current:$current password:$password){__typename ...Refused ...on InvalidInputError{problems{field message}}}}" + refusedFragment) as unknown as TypedDocumentNode<ChangePasswordMutation, ChangePasswordMutationVariables>
+
 export type SessionQuery = {
   me: {
     id: string
@@ -1961,6 +2763,74 @@ export type RevokeSessionMutationVariables = {
 
 export const revokeSessionMutation = ("mutation RevokeSessionMutation($id:ID!){revokeSession(id:$id){__typename ...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<RevokeSessionMutation, RevokeSessionMutationVariables>
 
+export type SettingsQuery = {
+  settings: {
+    id: string
+    businessName: string
+    locale: Locale
+    notificationEmail: string | null
+    timeZone: string
+    payoutsRequireApproval: boolean
+    approvalThreshold: number
+    approvalsRequired: number
+    approvalsCoverDeposits: boolean
+    ipWhitelist: Array<string>
+    pendingChange: {
+      id: string
+    } | null
+  } | null
+  members: {
+    nodes: Array<{
+      id: string
+      databaseId: number
+      role: MemberRole
+      status: MemberStatus
+    }>
+  } | null
+}
+
+export type SettingsQueryVariables = Record<string, never>
+
+export const settingsQuery = ("query SettingsQuery{settings{...SettingsFields}members(first:100){nodes{id databaseId role status}}}" + settingsFieldsFragment) as unknown as TypedDocumentNode<SettingsQuery, SettingsQueryVariables>
+
+export type UpdateSettingsMutation = {
+  updateSettings: {
+    __typename: "ForbiddenError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "InvalidInputError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+    problems: Array<{
+      field: string
+    }>
+  } | {
+    __typename: "Settings"
+    id: string
+    businessName: string
+    locale: Locale
+    notificationEmail: string | null
+    timeZone: string
+    payoutsRequireApproval: boolean
+    approvalThreshold: number
+    approvalsRequired: number
+    approvalsCoverDeposits: boolean
+    ipWhitelist: Array<string>
+    pendingChange: {
+      id: string
+    } | null
+  } | null
+}
+
+export type UpdateSettingsMutationVariables = {
+  input: UpdateSettingsInput
+}
+
+export const updateSettingsMutation = ("mutation UpdateSettingsMutation($input:UpdateSettingsInput!){updateSettings(input:$input){__typename ...on Settings{...SettingsFields}...Refused ...on InvalidInputError{problems{field}}}}" + settingsFieldsFragment + refusedFragment) as unknown as TypedDocumentNode<UpdateSettingsMutation, UpdateSettingsMutationVariables>
+
 export type StatementQuery = {
   asOfSequence: number | null
   statement: {
@@ -2040,3 +2910,242 @@ export type StatementQueryVariables = {
 }
 
 export const statementQuery = ("query StatementQuery($from:DateTime!$to:DateTime!$first:Int!$after:String){asOfSequence statement(from:$from to:$to){id opening{...Holdings}closing{...Holdings}totalIn totalOut lines(first:$first after:$after){totalCount nodes{...StatementRow}pageInfo{hasNextPage endCursor}}}}" + holdingsFragment + statementRowFragment) as unknown as TypedDocumentNode<StatementQuery, StatementQueryVariables>
+
+export type TeamQuery = {
+  members: {
+    totalCount: number
+    nodes: Array<{
+      id: string
+      databaseId: number
+      name: string
+      email: string
+      role: MemberRole
+      status: MemberStatus
+      hasSecondFactor: boolean
+      createdAt: string
+      joinedAt: string | null
+    }>
+    pageInfo: {
+      hasNextPage: boolean
+      endCursor: string | null
+    }
+  } | null
+}
+
+export type TeamQueryVariables = {
+  first?: number | null | undefined
+  after?: string | null | undefined
+}
+
+export const teamQuery = ("query TeamQuery($first:Int$after:String){members(first:$first after:$after){totalCount nodes{...Member}pageInfo{hasNextPage endCursor}}}" + memberFragment) as unknown as TypedDocumentNode<TeamQuery, TeamQueryVariables>
+
+export type MemberQuery = {
+  member: {
+    id: string
+    databaseId: number
+    name: string
+    email: string
+    role: MemberRole
+    status: MemberStatus
+    hasSecondFactor: boolean
+    createdAt: string
+    joinedAt: string | null
+  } | null
+}
+
+export type MemberQueryVariables = {
+  id: string
+}
+
+export const memberQuery = ("query MemberQuery($id:ID!){member(id:$id){...Member}}" + memberFragment) as unknown as TypedDocumentNode<MemberQuery, MemberQueryVariables>
+
+export type IssuedKeysQuery = {
+  apiKeys: {
+    nodes: Array<{
+      id: string
+      name: string
+      isActive: boolean
+      issuedTo: {
+        id: string
+      } | null
+    }>
+    pageInfo: {
+      hasNextPage: boolean
+    }
+  } | null
+}
+
+export type IssuedKeysQueryVariables = {
+  first?: number | null | undefined
+}
+
+export const issuedKeysQuery = "query IssuedKeysQuery($first:Int){apiKeys(first:$first){nodes{id name isActive issuedTo{id}}pageInfo{hasNextPage}}}" as unknown as TypedDocumentNode<IssuedKeysQuery, IssuedKeysQueryVariables>
+
+export type InviteMemberMutation = {
+  inviteMember: {
+    __typename: "AlreadyMemberError" | "ForbiddenError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "InvalidInputError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+    problems: Array<{
+      field: string
+    }>
+  } | {
+    __typename: "TeamMember"
+    id: string
+    databaseId: number
+    name: string
+    email: string
+    role: MemberRole
+    status: MemberStatus
+    hasSecondFactor: boolean
+    createdAt: string
+    joinedAt: string | null
+  } | null
+}
+
+export type InviteMemberMutationVariables = {
+  input: InviteMemberInput
+}
+
+export const inviteMemberMutation = ("mutation InviteMemberMutation($input:InviteMemberInput!){inviteMember(input:$input){__typename ...on TeamMember{...Member}...Refused ...on InvalidInputError{problems{field}}}}" + memberFragment + refusedFragment) as unknown as TypedDocumentNode<InviteMemberMutation, InviteMemberMutationVariables>
+
+export type ResendInvitationMutation = {
+  resendInvitation: {
+    __typename: "AlreadyMemberError" | "ForbiddenError" | "NotFoundError" | "RateLimitedError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "TeamMember"
+    id: string
+    databaseId: number
+    name: string
+    email: string
+    role: MemberRole
+    status: MemberStatus
+    hasSecondFactor: boolean
+    createdAt: string
+    joinedAt: string | null
+  } | null
+}
+
+export type ResendInvitationMutationVariables = {
+  id: string
+}
+
+export const resendInvitationMutation = ("mutation ResendInvitationMutation($id:ID!){resendInvitation(id:$id){__typename ...on TeamMember{...Member}...Refused}}" + memberFragment + refusedFragment) as unknown as TypedDocumentNode<ResendInvitationMutation, ResendInvitationMutationVariables>
+
+export type ChangeRoleMutation = {
+  changeMemberRole: {
+    __typename: "ForbiddenError" | "InvalidInputError" | "NotFoundError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "TeamMember"
+    id: string
+    databaseId: number
+    name: string
+    email: string
+    role: MemberRole
+    status: MemberStatus
+    hasSecondFactor: boolean
+    createdAt: string
+    joinedAt: string | null
+  } | null
+}
+
+export type ChangeRoleMutationVariables = {
+  id: string
+  role: MemberRole
+}
+
+export const changeRoleMutation = ("mutation ChangeRoleMutation($id:ID!$role:MemberRole!){changeMemberRole(id:$id role:$role){__typename ...on TeamMember{...Member}...Refused}}" + memberFragment + refusedFragment) as unknown as TypedDocumentNode<ChangeRoleMutation, ChangeRoleMutationVariables>
+
+export type RemoveMemberMutation = {
+  removeMember: {
+    __typename: "ForbiddenError" | "InvalidInputError" | "NotFoundError" | "StateConflictError"
+    code: RefusalCode
+    message: string
+    retryAfter: number | null
+  } | {
+    __typename: "TeamMember"
+    id: string
+  } | null
+}
+
+export type RemoveMemberMutationVariables = {
+  id: string
+}
+
+export const removeMemberMutation = ("mutation RemoveMemberMutation($id:ID!){removeMember(id:$id){__typename ...on TeamMember{id}...Refused}}" + refusedFragment) as unknown as TypedDocumentNode<RemoveMemberMutation, RemoveMemberMutationVariables>
+
+export type AuditLogQuery = {
+  auditLog: {
+    nodes: Array<{
+      id: string
+      at: string
+      actor: string
+      operation: string
+      target: string
+      address: string | null
+      before: Record<string, unknown> | null
+      after: Record<string, unknown> | null
+    }>
+    pageInfo: {
+      hasNextPage: boolean
+      endCursor: string | null
+    }
+  } | null
+}
+
+export type AuditLogQueryVariables = {
+  first?: number | null | undefined
+  after?: string | null | undefined
+  filter?: AuditLogFilter | null | undefined
+}
+
+export const auditLogQuery = "query AuditLogQuery($first:Int$after:String$filter:AuditLogFilter){auditLog(first:$first after:$after filter:$filter){nodes{id at actor operation target address before after}pageInfo{hasNextPage endCursor}}}" as unknown as TypedDocumentNode<AuditLogQuery, AuditLogQueryVariables>
+
+export type NamedMembersQuery = {
+  nodes: Array<{
+    id: string
+  } | {
+    id: string
+    databaseId: number
+    name: string
+    status: MemberStatus
+  } | null> | null
+}
+
+export type NamedMembersQueryVariables = {
+  ids: ReadonlyArray<string>
+}
+
+export const namedMembersQuery = "query NamedMembersQuery($ids:[ID!]!){nodes(ids:$ids){id ...on TeamMember{databaseId name status}}}" as unknown as TypedDocumentNode<NamedMembersQuery, NamedMembersQueryVariables>
+
+export type VerifyLogQuery = {
+  verifyAuditLog: {
+    isIntact: boolean
+    isComplete: boolean
+    upTo: number
+    head: string | null
+    sealedAt: string | null
+    fault: {
+      sequence: number
+      problem: AuditLogProblem
+    } | null
+  } | null
+}
+
+export type VerifyLogQueryVariables = {
+  after?: number | null | undefined
+}
+
+export const verifyLogQuery = "query VerifyLogQuery($after:SafeInt){verifyAuditLog(after:$after){isIntact isComplete upTo head sealedAt fault{sequence problem}}}" as unknown as TypedDocumentNode<VerifyLogQuery, VerifyLogQueryVariables>

@@ -7,12 +7,15 @@ import { later } from './parts/later.tsx'
 import { HomeScreen } from './screens/home.tsx'
 import { PaymentScreen } from './screens/payment.tsx'
 import { PaymentsScreen } from './screens/payments.tsx'
-import { SessionsScreen } from './screens/sessions.tsx'
 import type { SignInStart } from './screens/sign-in.tsx'
 
 const ApprovalsScreen = later(async () => (await import('./screens/approvals.tsx')).ApprovalsScreen)
 const LinkScreens = later(async () => (await import('./links/screens.tsx')).LinkScreens)
 const PayoutScreens = later(async () => (await import('./payouts/screens.tsx')).PayoutScreens)
+const SecurityScreen = later(async () => (await import('./security/screen.tsx')).SecurityScreen)
+const DeveloperScreens = later(async () => (await import('./developers/screens.tsx')).DeveloperScreens)
+const SettingsScreen = later(async () => (await import('./settings/screen.tsx')).SettingsScreen)
+const TeamScreens = later(async () => (await import('./team/screens.tsx')).TeamScreens)
 const PayrollScreens = later(async () => (await import('./payroll/screens.tsx')).PayrollScreens)
 const StatementScreen = later(async () => (await import('./statement/screen.tsx')).StatementScreen)
 
@@ -50,8 +53,17 @@ export function PersonScreens({ session, onLeave }: PersonScreensProps) {
           <Route path="/statement">
             <StatementScreen />
           </Route>
+          <Route path="/developers/*?">
+            <DeveloperScreens />
+          </Route>
+          <Route path="/settings">
+            <SettingsScreen />
+          </Route>
+          <Route path="/team/*?">
+            <TeamScreens />
+          </Route>
           <Route path="/sessions">
-            <SessionsScreen />
+            <SecurityScreen />
           </Route>
           <Route>
             <NotFound />

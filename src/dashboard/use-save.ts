@@ -1,11 +1,11 @@
 import type { OperationResult } from '@urql/preact'
 import { useRef, useState } from 'preact/hooks'
 import { useWords } from './language.ts'
-import { problemText } from './refusals.ts'
+import { problemText, refusalOf } from './refusals.ts'
 import { newKey } from './sent-money.ts'
 
-/** The reason why a form was not saved: a field of it, or a problem in words. */
-export type Refused<Field extends string> = Field | { text: string }
+/** The reason why a form was not saved: a field of it, or a problem in words, with the code of a refusal. */
+export type Refused<Field extends string> = Field | { text: string; code: string | undefined }
 
 /** The part of an answer that a form reads. */
 interface Answer {
@@ -45,8 +45,10 @@ export function useSave<Input extends object, Field extends string>(
     const [answer] = Object.values((data ?? {}) as Record<string, Answer | undefined>)
     const text = problemText(error, answer, words)
     if (text === undefined) return onSaved(answer?.databaseId ?? 0)
-    const field = fields.find((name) => answer?.problems?.[0]?.field === name)
-    setRefused(field ?? { text })
+    // A field within others: `limits.addresses[0]`.
+    const wrong = answer?.problems?.[0]?.field.split(/[.[]/) ?? []
+    const field = fields.find((name) => wrong.includes(name))
+    setRefused(field ?? { text, code: refusalOf(answer)?.code })
   }
   return { isSending, refused, save }
 }

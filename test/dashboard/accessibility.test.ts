@@ -29,7 +29,7 @@ async function wrongPassword(): Promise<void> {
   await page.locator('.problem').waitFor()
 }
 async function home(): Promise<void> {
-  await service.database.owner.query('DELETE FROM sign_in_wait')
+  await service.database.owner.query('TRUNCATE sign_in_wait')
   await goTo('')
   await typeCredentials(page, person)
   await page.locator('canvas').waitFor()

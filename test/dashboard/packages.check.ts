@@ -12,6 +12,7 @@ const packages: ReadonlySet<string> = new Set([
   'graphql-ws',
   'preact',
   'uplot',
+  'uqr',
   'wouter-preact',
 ])
 

@@ -21,7 +21,7 @@ let service: TestApp
 let browser: TestBrowser
 let shop: TestMerchant
 
-const forgive = () => service.database.owner.query('DELETE FROM sign_in_wait')
+const forgive = () => service.database.owner.query('TRUNCATE sign_in_wait')
 const shows = async (page: Page, name: string) => {
   await page.getByRole('heading', { name, exact: true }).waitFor()
   return true
@@ -186,7 +186,7 @@ describe.skipIf(cannotLook)('signing in', () => {
     const person = await makePerson(service, shop.merchantId)
     const page = await signedIn(person)
     await openMenu(page)
-    await page.getByRole('link', { name: 'Mes connexions' }).click()
+    await page.getByRole('link', { name: 'Ma sécurité' }).click()
     await page.getByText('Cet appareil').waitFor()
     const ends = page.getByRole('button', { name: 'Déconnecter', exact: true })
     await eventually(async () => expect(await ends.count()).toBe(1))

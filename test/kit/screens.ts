@@ -48,7 +48,7 @@ export function lookAt(subject: string, { make, screens, english }: Screens): vo
         'Coopérative des maraîchers et transformatrices du cercle de Koulikoro',
       )
       await fundMerchant(service.app.services, shop.merchantId, { amount: 987_654_321 })
-      const owner = await makePerson(service, shop.merchantId, { name: 'Fatoumata Diakité-Coulibaly' })
+      const owner = await makePerson(service, shop.merchantId, { name: 'Fatoumata Diakite-Coulibaly' })
       const page = await signedIn(browser, service, owner)
       visit = { service, shop, page, goTo: (path) => page.goto(`${service.url}/app${path}`) }
       await make(visit)

@@ -14,7 +14,8 @@ export const en: Words = {
   signOut: 'Sign out',
   merchantNumber: (id) => `merchant ${id}`,
   switchTo: (merchant) => `Go to ${merchant}`,
-  waitSeconds: (seconds) => `Too many tries. Try again in ${seconds} s.`,
+  waitSeconds: (seconds) =>
+    `Too many tries. Try again in ${seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`}.`,
   roles: { OWNER: 'owner', ADMIN: 'administrator', FINANCE: 'finance', VIEWER: 'read only' },
   statuses: {
     PENDING: 'waiting',
@@ -267,6 +268,10 @@ export const en: Words = {
   payouts: 'Payouts',
   payroll: 'Payrolls',
   statement: 'Statement',
+  team: 'Team',
+  developers: 'Developers',
+  settings: 'Settings',
+  security: 'My security',
   approvals: {
     title: 'Approvals',
     none: 'Nothing waits for an approval.',

@@ -14,7 +14,8 @@ export const fr = typeset({
   signOut: 'Se déconnecter',
   merchantNumber: (id: number) => `marchand ${id}`,
   switchTo: (merchant: string) => `Passer à ${merchant}`,
-  waitSeconds: (seconds: number) => `Trop d’essais. Réessayez dans ${seconds} s.`,
+  waitSeconds: (seconds: number) =>
+    `Trop d’essais. Réessayez dans ${seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`}.`,
   roles: { OWNER: 'propriétaire', ADMIN: 'administrateur', FINANCE: 'finances', VIEWER: 'lecture seule' },
   statuses: {
     PENDING: 'en attente',
@@ -271,6 +272,10 @@ export const fr = typeset({
   payouts: 'Versements',
   payroll: 'Paies',
   statement: 'Relevé',
+  team: 'Équipe',
+  developers: 'Développeurs',
+  settings: 'Réglages',
+  security: 'Ma sécurité',
   approvals: {
     title: 'Approbations',
     none: 'Rien n’attend une approbation.',
