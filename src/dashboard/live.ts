@@ -6,6 +6,7 @@ import {
   batchChangesSubscription,
   type BatchProgressSubscription,
   batchProgressSubscription,
+  eventsSubscription,
   linkUsesSubscription,
   type PaymentRowFragment,
   paymentChangesSubscription,
@@ -66,6 +67,14 @@ export function useLinkUses(
   readAgain: () => void,
 ): void {
   useChanges(linkUsesSubscription, useFirst(after), useCalm(readAgain), { id })
+}
+
+/**
+ * Reads again whenever an event was written since `after`.
+ * @param after the position in the event log before the page was first read; null until it is known
+ */
+export function useEventChanges(after: number | null | undefined, readAgain: () => void): void {
+  useChanges(eventsSubscription, useFirst(after), useCalm(readAgain))
 }
 
 /** Keeps the first position that is known: later reads bring later ones, but subscriptions go on from it. */

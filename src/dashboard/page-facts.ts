@@ -10,6 +10,9 @@ export const mode: 'sandbox' | 'production' = content('mode') === 'production' ?
  */
 export const cameWithoutSession = content('session') === 'none'
 
+/** The address of the simulator that plays operators and customers; null outside a sandbox. */
+export const simulatorAddress = content('simulator') || null
+
 /** The address of the dashboard, with a slash at its end. It does not change while the visitor moves on. */
 export const folder = new URL(content('folder'), document.baseURI)
 

@@ -116,7 +116,7 @@ test('the page says whether the browser has a session', async () => {
 })
 
 test('the page says that the service is in production', async () => {
-  const page = await dashboardRoutes('production').request('/app')
+  const page = await dashboardRoutes({ mode: 'production', simulatorUrl: null }).request('/app')
   expect(await page.text()).toContain('<meta name="mode" content="production" />')
 })
 
@@ -124,7 +124,7 @@ test('without a build the page explains how to make one', async () => {
   const empty = mkdtempSync(join(tmpdir(), 'dashboard-'))
   onTestFinished(() => rmSync(empty, { recursive: true }))
   for (const path of ['/app', '/app/payments/12', '/app/assets/a.js']) {
-    const page = await dashboardRoutes('sandbox', empty).request(path)
+    const page = await dashboardRoutes({ mode: 'sandbox', simulatorUrl: null }, empty).request(path)
     expect(page.status).toBe(503)
     expect(page.headers.get('cache-control')).toBe('no-store')
     const text = await page.text()

@@ -42,12 +42,15 @@ interface Built {
  * screen of the path. `/app/assets` holds the files of the page: a browser keeps a file for a year, because
  * its name changes with its content. Without a build, each path explains how to make one.
  */
-export function dashboardRoutes(mode: Config['mode'], folder: string = builtFolder): Hono<HttpBindings> {
+export function dashboardRoutes(
+  { mode, simulatorUrl }: { mode: Config['mode']; simulatorUrl: string | null },
+  folder: string = builtFolder,
+): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   const built = readBuilt(folder)
   if (!built)
     return app.get('/app/*', (c) => c.html(missingPage(c, mode), 503, { 'Cache-Control': 'no-store' }))
-  const text = built.page.replace('%mode%', mode)
+  const text = built.page.replace('%mode%', mode).replace('%simulator%', simulatorUrl ?? '')
   app.get('/app/assets/*', (c) => {
     const file = built.files.get(c.req.path.slice('/app/assets/'.length))
     return file ? sendFile(c, file) : c.notFound()

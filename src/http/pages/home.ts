@@ -48,7 +48,7 @@ export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<Http
   app.route('/', assetRoutes())
   app.route('/', accountPages(services))
   app.route('/', refusalsPage(mode))
-  app.route('/', dashboardRoutes(mode))
+  app.route('/', dashboardRoutes({ mode, simulatorUrl: services.simulatorUrl }))
   const { folder } = services.config.mail
   if (folder !== null) app.route('/', mailPage(services, folder))
   return app
