@@ -11,7 +11,7 @@ import { makePerson, type PasswordMember } from '../kit/people.ts'
 import { useBounds } from '../kit/use-bounds.ts'
 
 // Every screen of the dashboard: axe-core finds nothing, nothing overflows, in both languages, light and
-// dark; screenshots are kept.
+// dark.
 
 // `passwords.test.ts` tests the cost of a password hash.
 useBounds(passwordBounds, { memoryKib: 64, passes: 1 })

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import type { Route } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { passwordBounds } from '../../src/identity/members/passwords.ts'
@@ -6,7 +6,7 @@ import { startTestApp, type TestApp, type TestMerchant } from '../kit/app.ts'
 import { cannotLook, type TestBrowser } from '../kit/browser.ts'
 import { openDashboard, signedIn } from '../kit/dashboard.ts'
 import { eventually } from '../kit/eventually.ts'
-import { expectAccessible, expectGoodLook, photograph } from '../kit/look.ts'
+import { expectAccessible, expectGoodLook, keep, photograph } from '../kit/look.ts'
 import { makePerson, type PasswordMember } from '../kit/people.ts'
 import {
   addLines,
@@ -75,10 +75,7 @@ describe.skipIf(cannotLook)('the statement on paper and as a file', () => {
     const pdf = await page.pdf({ preferCSSPageSize: true })
     expect(pdf.length).toBeGreaterThan(10_000)
     await photograph(page, 'app/statement-paper')
-    await writeFile(
-      new URL('../../node_modules/.cache/merchant-payments/screenshots/app/statement.pdf', import.meta.url),
-      pdf,
-    )
+    await keep('app/statement.pdf', () => Promise.resolve(pdf))
     await page.close()
   })
 

@@ -1,11 +1,14 @@
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { root } from './sources.ts'
 
-/** Screenshots of every page and screen, for a look by hand; git ignores the folder. */
+/**
+ * Screenshots of every page and screen, for a look by hand (`SCREENSHOTS=1 npm test -- test/pages`); git
+ * ignores the folder. No test reads one, and they cost a fifth of the time of those that take them.
+ */
 const screenshots = join(root, 'node_modules/.cache/merchant-payments/screenshots')
 
 const found = `({ violations }) =>
@@ -21,15 +24,22 @@ export async function expectAccessible(page: Page, rules: 'all' | 'colours' = 'a
   expect(await page.evaluate(rules === 'all' ? violations : colours)).toEqual([])
 }
 
-/** Keeps a screenshot of a page under a path below the folder of screenshots. */
+/** Keeps a picture or paper under a path below the folder of screenshots, where they are wanted. */
+export async function keep(path: string, make: () => Promise<Uint8Array>): Promise<void> {
+  if (!process.env['SCREENSHOTS']) return
+  const file = join(screenshots, path)
+  await mkdir(join(file, '..'), { recursive: true })
+  await writeFile(file, await make())
+}
+
+/** Keeps a screenshot of a page, where they are wanted. @param path below the folder, without its ending */
 export async function photograph(page: Page, path: string): Promise<void> {
-  await mkdir(join(screenshots, path, '..'), { recursive: true })
-  await page.screenshot({ path: join(screenshots, `${path}.png`), fullPage: true })
+  await keep(`${path}.png`, () => page.screenshot({ fullPage: true }))
 }
 
 /**
  * Holds that a page is accessible, light and dark, that no amount breaks into two lines and that nothing
- * overflows the smallest telephone; keeps screenshots of it.
+ * overflows the smallest telephone; keeps screenshots of it where they are wanted.
  * @param path of the screenshots, below their folder
  */
 export async function expectGoodLook(page: Page, path: string): Promise<void> {

@@ -31,7 +31,7 @@ interface Screens {
 
 /**
  * Looks at every screen of a subject: axe-core finds nothing, nothing overflows, in both languages, light and
- * dark; screenshots are kept.
+ * dark.
  */
 export function lookAt(subject: string, { make, screens, english }: Screens): void {
   // `passwords.test.ts` tests the cost of a password hash.

@@ -6,10 +6,7 @@ import { startTestApp, type TestApp } from '../kit/app.ts'
 import { expectGoodLook } from '../kit/look.ts'
 import { cannotLook, openBrowser, type TestBrowser } from '../kit/browser.ts'
 
-/**
- * Every page that the public sees: it is light, axe-core finds nothing, nothing overflows; screenshots are
- * kept.
- */
+/** Every page that the public sees: it is light, axe-core finds nothing, nothing overflows. */
 let service: TestApp
 let browser: TestBrowser
 let page: Page
