@@ -18,6 +18,7 @@ import { type Database, listen, openDatabase, openPool, probePools } from './dat
 import { assertClock } from './database/clock-skew.ts'
 import { assertDurable } from './database/durability.ts'
 import { migrate, serviceRole } from './database/migrate.ts'
+import { poolSizes } from './database/pool-sizes.ts'
 import { openRestores, type Restores } from './database/restores.ts'
 import { verifyRowSecurity } from './database/verify-row-security.ts'
 import { verifyOwnSessions } from './database/verify-session.ts'
@@ -243,8 +244,8 @@ function openPools({ connection, background }: StartContext, restores: Restores)
   return openDatabase({
     checkSession: (client) => restores.checkSession(client),
     connection,
-    poolMax: databasePoolMax,
-    merchantPoolMax,
+    poolMax: poolSizes.allMerchants,
+    merchantPoolMax: poolSizes.oneMerchant,
     role: serviceRole,
     log: (event) => background.warn(event),
   })
@@ -257,16 +258,11 @@ function openWebhooks(
 ): Pick<Services, 'webhookSender' | 'leases' | 'drains'> {
   const webhookSender = createSender({ mode: config.mode })
   closers.push(() => webhookSender.close())
-  const pool = openPool(connection, leasePoolMax, serviceRole, (event) => background.warn(event))
+  const pool = openPool(connection, poolSizes.leases, serviceRole, (event) => background.warn(event))
   const leases = openLeases(pool, background)
   closers.push(() => leases.close())
   return { webhookSender, leases, drains: openDrains(ending.signal, leases) }
 }
-
-const databasePoolMax = 12
-const merchantPoolMax = 6
-/** The most database sessions for leases. One of them holds the leases of all queues. */
-const leasePoolMax = 6
 
 async function closeListeners(listeners: { close(): Promise<void> }, http: HttpServer): Promise<void> {
   const drained = http.drain(limits.drainMs)

@@ -1,3 +1,4 @@
+import { poolSizes } from '../../src/database/pool-sizes.ts'
 import { waits } from '../../src/shared/waits.ts'
 
 // The setup of each test file loads this module. `vi.mock` does not reach what the setup has loaded, so it
@@ -15,4 +16,12 @@ export const usualWaits: Readonly<typeof waits> = { ...waits }
  */
 export function lengthenWaits(): void {
   for (const name of Object.keys(usualWaits) as (keyof typeof waits)[]) waits[name] = usualWaits[name] * times
+}
+
+/**
+ * Gives each process of the service few database sessions: each new one reads the catalogue and plans its
+ * statements again, which was a third of the work of all tests.
+ */
+export function narrowPools(): void {
+  Object.assign(poolSizes, { allMerchants: 5, oneMerchant: 3, leases: 6 })
 }
