@@ -10,7 +10,7 @@ export const en: SettingsWords = {
     title: 'Shop',
     name: 'Name',
     nameHint: 'Your customers read it when they pay.',
-    locale: 'Language of messages to your customers and the team',
+    locale: 'Language of e-mails to the team',
     locales: { fr: 'French', en: 'English' },
     email: 'E-mail for messages of the service (optional)',
     timeZone: 'Time zone',

@@ -10,7 +10,7 @@ export const fr = typeset({
     title: 'Commerce',
     name: 'Nom',
     nameHint: 'Vos clients le lisent quand ils paient.',
-    locale: 'Langue des messages à vos clients et à l’équipe',
+    locale: 'Langue des e-mails à l’équipe',
     locales: { fr: 'Français', en: 'Anglais' },
     email: 'E-mail pour les messages du service (facultatif)',
     timeZone: 'Fuseau horaire',

@@ -21,7 +21,7 @@ interface EntryRowProps {
   members: NamedMembers
 }
 
-/** One change: when, by whom, and what became of the object. */
+/** Shows a change: its moment, its author, and the fields that it wrote. */
 export function EntryRow({ entry, members }: EntryRowProps) {
   const { entries: words } = useTeamWords()
   const language = useLanguage()

@@ -1,7 +1,7 @@
 import { namedMembersQuery } from '../operations.ts'
 import { useSteadyQuery } from '../steady-query.ts'
 
-/** A member whom the log names; one who left is no longer in the team. */
+/** A member that the log names. The member may have left the team since. */
 interface NamedMember {
   name: string
   isInTeam: boolean
