@@ -11,6 +11,7 @@ import { createRequestLimits } from './limits/request-limits.ts'
 import { addressMatcher } from './shared/ip-whitelist.ts'
 import { openMasterSecret } from './identity/secrets/secrets.ts'
 import { type Addresses, addressesOf, type Config } from './config/config.ts'
+import { labelWarnings } from './config/operator-faces.ts'
 import { type OperatorSettings, sandboxOperators } from './config/operators.ts'
 import type { Services } from './context.ts'
 import { openSharedStatements } from './database/shared-statements.ts'
@@ -67,6 +68,7 @@ export async function startApp(
   const closers: Closers = []
   const log = createLog(config.logLevel)
   const close = closeOnce(closers, log)
+  for (const warning of labelWarnings(config)) log.warn(warning)
   try {
     const inReach = operatorsInReach(config, simulatorUrl)
     const ending = new AbortController()

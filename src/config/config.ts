@@ -6,6 +6,7 @@ import { auditHaltSettings, readAuditHalt } from './audit-halt.ts'
 import { deliverySettings, type DeliveryPace, readDeliveryPace } from './delivery-pace.ts'
 import { type MailSettings, mailSettings, readMail } from './mail.ts'
 import { type NumberRanges, rangeSettings } from './number-ranges.ts'
+import { type OperatorFaces, readFaces } from './operator-faces.ts'
 import { configuredOperators, limitsOf, type OperatorSettings, sandboxOperators } from './operators.ts'
 import { ConfigError, flag, parse } from './parse.ts'
 import { paceSettings, readPace, type RequestPace } from './request-pace.ts'
@@ -61,6 +62,8 @@ export interface Config {
     limits: Readonly<Record<string, string>>
   } | null
   operators: readonly OperatorSettings[]
+  /** The operators as people know them. */
+  faces: OperatorFaces
 }
 
 const port = z.coerce.number().int().min(0).max(65_535)
@@ -153,7 +156,7 @@ export const settings = z.object({
  * Reads every setting once; nothing else in the service reads its settings from the environment. Some
  * settings `X` may be given as `X_FILE`, the path of a file that holds the value (`setting-files.ts`).
  * @throws ConfigError that lists wrong settings: first the malformed ones, and when there are none, the
- * missing ones; an error of the file system where a file cannot be read
+ * missing ones; before both, a file that cannot be read
  */
 export function readConfig(environment: Readonly<Record<string, string | undefined>> = process.env): Config {
   const values = withFiles(environment)
@@ -203,6 +206,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     logLevel: read.LOG_LEVEL,
     simulator,
     operators: production ? configuredOperators(values) : [],
+    faces: readFaces(values),
   }
 }
 

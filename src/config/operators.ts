@@ -20,6 +20,8 @@ export interface GsmaSettings {
   flow: 'callback' | 'polling'
   /** True if the operator answers a disbursement with its final state. */
   disburseIsSynchronous: boolean
+  /** True if the operator can withdraw a prompt that its customer has not answered yet. */
+  canCancel: boolean
   /** The operator's own words for a transaction's status, in lower case. */
   statusMap: Readonly<Record<string, 'settled' | 'pending' | 'refused' | 'reversed'>>
   limits: OperatorLimits
@@ -71,6 +73,9 @@ export const gsmaSettings = z.object({
   SYNCHRONOUS_DISBURSEMENT: flag
     .default(false)
     .describe('1 or true: the operator answers a payment out with its final state.'),
+  CAN_CANCEL: flag
+    .default(false)
+    .describe('1 or true: the operator can withdraw a prompt that its customer has not answered yet.'),
   STATUS_MAP: z
     .string()
     .default('completed:settled,successful:settled,pending:pending,failed:refused,reversed:reversed')
@@ -121,7 +126,7 @@ export function sandboxOperators(
     faultNumbers,
   })
   return [
-    sandbox('A', 'v1.2', { FLOW: 'callback' }),
+    sandbox('A', 'v1.2', { FLOW: 'callback', CAN_CANCEL: 'true' }),
     {
       ...checkout('OperatorB', {
         BASE_URL: `${url}/op-b`,
@@ -133,7 +138,7 @@ export function sandboxOperators(
       }),
       faultNumbers,
     },
-    sandbox('C', 'v1.2', { FLOW: 'polling' }),
+    sandbox('C', 'v1.2', { FLOW: 'polling', CAN_CANCEL: 'true' }),
     sandbox('D', 'v1.1', { FLOW: 'callback', SYNCHRONOUS_DISBURSEMENT: 'true' }),
   ]
 }
@@ -202,6 +207,7 @@ function gsma(provider: Provider, values: Record<string, string | undefined>): G
     account: read.ACCOUNT,
     flow: read.FLOW,
     disburseIsSynchronous: read.SYNCHRONOUS_DISBURSEMENT,
+    canCancel: read.CAN_CANCEL,
     statusMap: statusMap(provider, read.STATUS_MAP),
     limits: operatorLimits(read),
   }

@@ -236,7 +236,9 @@ export type UpdateSettingsInput = {
   approvalThreshold?: number | null | undefined
   approvalsCoverDeposits?: boolean | null | undefined
   approvalsRequired?: number | null | undefined
+  businessAddress?: string | null | undefined
   businessName?: string | null | undefined
+  businessPhone?: string | null | undefined
   ipWhitelist?: ReadonlyArray<string> | null | undefined
   locale?: Locale | null | undefined
   notificationEmail?: string | null | undefined
@@ -483,6 +485,8 @@ export type SettingsFieldsFragment = {
   businessName: string
   locale: Locale
   notificationEmail: string | null
+  businessPhone: string | null
+  businessAddress: string | null
   timeZone: string
   payoutsRequireApproval: boolean
   approvalThreshold: number
@@ -494,7 +498,7 @@ export type SettingsFieldsFragment = {
   } | null
 }
 
-const settingsFieldsFragment = "fragment SettingsFields on Settings{id businessName locale notificationEmail timeZone payoutsRequireApproval approvalThreshold approvalsRequired approvalsCoverDeposits ipWhitelist pendingChange{id}}"
+const settingsFieldsFragment = "fragment SettingsFields on Settings{id businessName locale notificationEmail businessPhone businessAddress timeZone payoutsRequireApproval approvalThreshold approvalsRequired approvalsCoverDeposits ipWhitelist pendingChange{id}}"
 
 export type HoldingsFragment = {
   balance: number
@@ -2769,6 +2773,8 @@ export type SettingsQuery = {
     businessName: string
     locale: Locale
     notificationEmail: string | null
+    businessPhone: string | null
+    businessAddress: string | null
     timeZone: string
     payoutsRequireApproval: boolean
     approvalThreshold: number
@@ -2813,6 +2819,8 @@ export type UpdateSettingsMutation = {
     businessName: string
     locale: Locale
     notificationEmail: string | null
+    businessPhone: string | null
+    businessAddress: string | null
     timeZone: string
     payoutsRequireApproval: boolean
     approvalThreshold: number

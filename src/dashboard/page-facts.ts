@@ -13,6 +13,12 @@ export const cameWithoutSession = content('session') === 'none'
 /** The address of the simulator that plays operators and customers; null outside a sandbox. */
 export const simulatorAddress = content('simulator') || null
 
+/** The operators, each with the name by which people know it. */
+export const operatorLabels = JSON.parse(decodeURIComponent(content('operators')) || '[]') as readonly [
+  operator: string,
+  label: string,
+][]
+
 /** The address of the dashboard, with a slash at its end. It does not change while the visitor moves on. */
 export const folder = new URL(content('folder'), document.baseURI)
 

@@ -3,6 +3,7 @@ import { basename, join, relative } from 'node:path'
 import { z } from 'zod'
 import { settings } from '../config/config.ts'
 import { limitSettings } from '../config/operator-limits.ts'
+import { faceSettings } from '../config/operator-faces.ts'
 import { checkoutSettings, gsmaSettings } from '../config/operators.ts'
 import { fileSettings } from '../config/setting-files.ts'
 import { events } from '../events/catalogue.ts'
@@ -136,6 +137,8 @@ function configurationPage(): string {
     'These settings bound the calls of one process. The sandbox reads them too, and allows more if they ' +
       'are not set.',
     table(head, settingRows(z.object(limitSettings), 'OPERATOR_X_')),
+    'These settings say how payers and merchants know an operator, on pages and in GraphQL:',
+    table(head, settingRows(faceSettings, 'OPERATOR_X_')),
     'With the driver `gsma-mm`:',
     table(head, operator(gsmaSettings, 'OPERATOR_X_')),
     'With the driver `checkout-session`:',

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { addressesOf, readConfig } from '../../src/config/config.ts'
+import { labelWarnings, readFaces } from '../../src/config/operator-faces.ts'
 import { sandboxOperators } from '../../src/config/operators.ts'
 import { scenarios } from '../../src/simulator/scenarios.ts'
 import { ConfigError } from '../../src/config/parse.ts'
@@ -85,6 +86,13 @@ describe('readConfig', () => {
     const path = join(folder, 'key')
     writeFileSync(path, `${'f'.repeat(40)}\n`)
     expect(readConfig({ SECRET_KEY_FILE: path }).masterSecret?.reveal()).toBe('f'.repeat(40))
+  })
+
+  test('a file that cannot be read is named by its setting', () => {
+    for (const name of ['SECRET_KEY_FILE', 'OPERATOR_A_LABEL_FILE'])
+      expect(() => readConfig({ [name]: join(folder, 'missing') })).toThrow(
+        new ConfigError(`${name}: ENOENT: no such file or directory, open '${join(folder, 'missing')}'`),
+      )
   })
 
   test('only secrets and addresses are read from files', () => {
@@ -170,6 +178,69 @@ describe('readConfig', () => {
       '2001:db8::/32',
     ])
   })
+})
+
+describe('the face of an operator', () => {
+  const fileOf = (name: string, content: string) => {
+    writeFileSync(join(folder, name), content)
+    return join(folder, name)
+  }
+
+  test('is its neutral name where nothing is set', () => {
+    const { faces } = readConfig({ OPERATOR_B_LABEL: '' })
+    expect(faces.OperatorA).toEqual({ label: 'OperatorA', colour: null, logo: null, ussd: null })
+    expect(Object.keys(faces)).toEqual(['OperatorA', 'OperatorB', 'OperatorC', 'OperatorD'])
+  })
+
+  test('has a name, a colour, a code and a logo whose path changes with its content', () => {
+    const read = (content: string) =>
+      readConfig({
+        OPERATOR_C_LABEL: ' Sarali Money ',
+        OPERATOR_C_COLOUR: '#FF7900',
+        OPERATOR_C_USSD: '#144#',
+        OPERATOR_C_LOGO: fileOf('logo.SVG', content),
+      }).faces.OperatorC
+    const { logo, ...face } = read('<svg/>')
+    expect(face).toEqual({ label: 'Sarali Money', colour: '#ff7900', ussd: '#144#' })
+    expect(logo).toMatchObject({ type: 'image/svg+xml', content: Buffer.from('<svg/>') })
+    expect(logo?.path).toMatch(/^assets\/[0-9a-f]{12}-OperatorC\.svg$/)
+    expect(read('<svg></svg>').logo?.path).not.toBe(logo?.path)
+  })
+
+  test.each([
+    ['LABEL', 'x'.repeat(41), 'at most 40'],
+    ['LABEL', 'Sarali\nMoney', 'one line'],
+    ['COLOUR', 'orange', '#ff7900'],
+    ['COLOUR', '#fff', '#ff7900'],
+    ['USSD', '144', '#144#'],
+    ['LOGO', join(folder, 'none.png'), 'no such file'],
+    ['LOGO', fileOf('logo.gif', 'GIF89a'), '.svg, .png, .webp or .jpg'],
+    ['LOGO', fileOf('large.png', 'x'.repeat(50_001)), 'at most 50000 bytes'],
+  ])('names a wrong %s', (name, value, words) => {
+    const read = () => readConfig({ [`OPERATOR_D_${name}`]: value })
+    expect(read).toThrow(ConfigError)
+    expect(read).toThrow(`OPERATOR_D_${name}:`)
+    expect(read).toThrow(words)
+  })
+})
+
+test('the wrong faces of all operators are named at once', () => {
+  const wrong = { OPERATOR_A_COLOUR: 'orange', OPERATOR_A_USSD: '144', OPERATOR_C_LOGO: 'none.gif' }
+  expect(() => readConfig(wrong)).toThrow(/^OPERATOR_A_COLOUR: .+\nOPERATOR_A_USSD: .+\nOPERATOR_C_LOGO: .+$/)
+})
+
+test('two operators cannot have one name', () => {
+  const same = { OPERATOR_A_LABEL: 'Wave', OPERATOR_C_LABEL: 'wave' }
+  expect(() => readConfig(same)).toThrow('OPERATOR_C_LABEL: is the name of OperatorA too')
+  expect(() => readConfig({ OPERATOR_B_LABEL: 'OperatorD' })).toThrow('OPERATOR_D_LABEL:')
+})
+
+test('a connected operator without a name is a warning, because payers read its neutral name', () => {
+  const faces = readFaces({ OPERATOR_A_LABEL: 'Sarali Money' })
+  const operators = [{ provider: 'OperatorA' }, { provider: 'OperatorB' }] as const
+  expect(labelWarnings({ operators, faces })).toEqual([
+    'OPERATOR_B_LABEL is not set: people read "OperatorB"',
+  ])
 })
 
 test('the number ranges are a list of prefixes, each with its operator', () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { request } from 'undici'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { readFaces } from '../../src/config/operator-faces.ts'
 import { dashboardRoutes } from '../../src/http/pages/dashboard.ts'
 import { startTestApp, type TestApp } from '../kit/app.ts'
 
@@ -116,15 +117,32 @@ test('the page says whether the browser has a session', async () => {
 })
 
 test('the page says that the service is in production', async () => {
-  const page = await dashboardRoutes({ mode: 'production', simulatorUrl: null }).request('/app')
+  const page = await dashboardRoutes({
+    mode: 'production',
+    simulatorUrl: null,
+    faces: readFaces({}),
+  }).request('/app')
   expect(await page.text()).toContain('<meta name="mode" content="production" />')
+})
+
+test('the page names the operators, with any letters in their names', async () => {
+  const faces = readFaces({ OPERATOR_A_LABEL: `L'Or "A" & <b> $& %mode%` })
+  const page = await dashboardRoutes({ mode: 'sandbox', simulatorUrl: null, faces }).request('/app')
+  const [, content = ''] = /<meta name="operators" content="([^"]*)"/.exec(await page.text()) ?? []
+  expect(JSON.parse(decodeURIComponent(content))).toEqual([
+    ['OperatorA', `L'Or "A" & <b> $& %mode%`],
+    ...['OperatorB', 'OperatorC', 'OperatorD'].map((name) => [name, name]),
+  ])
 })
 
 test('without a build the page explains how to make one', async () => {
   const empty = mkdtempSync(join(tmpdir(), 'dashboard-'))
   onTestFinished(() => rmSync(empty, { recursive: true }))
   for (const path of ['/app', '/app/payments/12', '/app/assets/a.js']) {
-    const page = await dashboardRoutes({ mode: 'sandbox', simulatorUrl: null }, empty).request(path)
+    const page = await dashboardRoutes(
+      { mode: 'sandbox', simulatorUrl: null, faces: readFaces({}) },
+      empty,
+    ).request(path)
     expect(page.status).toBe(503)
     expect(page.headers.get('cache-control')).toBe('no-store')
     const text = await page.text()

@@ -47,9 +47,9 @@ describe.skipIf(cannotLook)('edges of the settings', () => {
     const page = await openPage(owner)
     await card(page, 'Commerce').waitFor()
     await put(owner, { business_name: 'Pharmacie du Marché' })
-    await page.getByLabel('E-mail').fill('awa@shop.test')
+    await page.getByLabel('E-mail pour les messages').fill('awa@shop.test')
     await save(page, 'Commerce')
-    await page.getByLabel('E-mail').fill('')
+    await page.getByLabel('E-mail pour les messages').fill('')
     await save(page, 'Commerce')
     await eventually(async () =>
       expect(await settingsOf(shop)).toMatchObject({
@@ -76,7 +76,7 @@ describe.skipIf(cannotLook)('edges of the settings', () => {
     await page.getByLabel('Fuseau horaire').selectOption('Australia/Adelaide')
     await save(page, 'Commerce', 'doit être d’heures entières')
     await page.getByLabel('Fuseau horaire').selectOption('Africa/Lagos')
-    await page.getByLabel('Langue des messages').selectOption('EN')
+    await page.getByLabel('Langue des e-mails').selectOption('EN')
     await save(page, 'Commerce')
     expect(await settingsOf(shop)).toMatchObject({ locale: 'en', time_zone: 'Africa/Lagos' })
     await page.close()

@@ -40,12 +40,12 @@ describe.skipIf(cannotLook)('the settings', () => {
   test('only what was changed in a form is written', async () => {
     const { shop, owner } = await shopOf()
     const page = await openPage(owner)
-    await card(page, 'Commerce').getByLabel('E-mail').fill('awa')
+    await card(page, 'Commerce').getByLabel('E-mail pour les messages').fill('awa')
     await save(page, 'Commerce')
     await page.getByText('Écrivez une adresse e-mail complète, ou rien.').waitFor()
     // Another window changes the name meanwhile.
     await put(owner, { business_name: 'Pharmacie du Marché' })
-    await card(page, 'Commerce').getByLabel('E-mail').fill('awa@shop.test')
+    await card(page, 'Commerce').getByLabel('E-mail pour les messages').fill('awa@shop.test')
     await save(page, 'Commerce')
     await page.getByText('Enregistré.').waitFor()
     expect(await settingsOf(shop)).toMatchObject({
@@ -53,6 +53,30 @@ describe.skipIf(cannotLook)('the settings', () => {
       notification_email: 'awa@shop.test',
     })
     await page.close()
+  })
+
+  test('the telephone number and the address of the shop are what a payer reads', async () => {
+    const { shop, owner } = await shopOf()
+    const page = await openPage(owner)
+    await card(page, 'Commerce').getByLabel('Téléphone').fill('76 12')
+    await save(page, 'Commerce')
+    await page.getByText('Écrivez un numéro complet, par exemple 76 12 34 56, ou rien.').waitFor()
+    await card(page, 'Commerce').getByLabel('Téléphone').fill('76 12 34 56')
+    await card(page, 'Commerce').getByLabel('Adresse (facultatif)').fill('Rue 12, Bamako')
+    await save(page, 'Commerce')
+    await page.getByText('Enregistré.').waitFor()
+    const kept = { business_phone: '+22376123456', business_address: 'Rue 12, Bamako' }
+    expect(await settingsOf(shop)).toMatchObject(kept)
+    await page.close()
+    // The form that shows the number as people read it writes nothing that was not changed.
+    const again = await openPage(owner)
+    expect(await again.getByLabel('Téléphone').inputValue()).toBe('76 12 34 56')
+    await put(owner, { business_phone: '+33142685300' })
+    await card(again, 'Commerce').getByLabel('Adresse (facultatif)').fill('')
+    await save(again, 'Commerce')
+    await again.getByText('Enregistré.').waitFor()
+    expect(await settingsOf(shop)).toMatchObject({ business_phone: '+33142685300', business_address: null })
+    await again.close()
   })
 
   test('approvals warn a team that is too small, and a less strict rule waits for approval', async () => {

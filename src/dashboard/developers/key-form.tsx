@@ -8,6 +8,7 @@ import { operators } from '../payment-filter.ts'
 import type { Refused } from '../use-save.ts'
 import { Choices } from './choices.tsx'
 import { useDeveloperWords } from './words.ts'
+import { operatorLabel } from '../operator-label.ts'
 
 export const keyFields = [
   'name',
@@ -164,7 +165,7 @@ function Limits({ draft, onDraft, problemOf }: LimitsProps) {
       ))}
       <Choices
         title={words.operators}
-        options={operators.map((operator) => [operator, operator])}
+        options={operators.map((operator) => [operator, operatorLabel(operator)])}
         chosen={draft.paymentMethods}
         onChoose={(paymentMethods) => onDraft({ ...draft, paymentMethods })}
         problem={problemOf('paymentMethods')}

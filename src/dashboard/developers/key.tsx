@@ -21,6 +21,7 @@ import { KeyState } from './overview.tsx'
 import { Secret } from './secret.tsx'
 import { useOnce } from './use-once.ts'
 import { useDeveloperWords } from './words.ts'
+import { operatorLabel } from '../operator-label.ts'
 
 /** One API key: its rights and limits, and the ways to renew and to revoke it. */
 export function KeyScreen({ id }: { id: string }) {
@@ -85,7 +86,7 @@ function KeyFacts({ apiKey }: { apiKey: KeyFragment }) {
         [words.scopes, apiKey.scopes.map((scope) => scopes[scope]).join(' · ')],
         [words.maxPerPayment, amount(limits?.maxPerPayment)],
         [words.maxPerDay, amount(limits?.maxPerDay)],
-        [words.operators, limits?.paymentMethods?.join(', ')],
+        [words.operators, limits?.paymentMethods?.map(operatorLabel).join(', ')],
         [words.addresses, limits?.addresses?.join(', ')],
         [words.issuedTo, issuedTo && <bdi>{issuedTo.name}</bdi>],
         [words.created, formatMoment(createdAt, language, timeZone)],

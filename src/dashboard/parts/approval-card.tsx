@@ -8,6 +8,7 @@ import { amountOf, authorOf, nameOf } from '../waiting.ts'
 import { BatchRecipients } from './batch-recipients.tsx'
 import { Facts } from './facts.tsx'
 import { Rejection } from './rejection.tsx'
+import { operatorLabel } from '../operator-label.ts'
 
 interface ApprovalCardProps {
   subject: Waiting
@@ -106,7 +107,7 @@ function PayoutFacts({ payout }: { payout: OfType<'Payout'> }) {
   return (
     <Facts
       facts={[
-        [approvals.number, `${formatPhone(destinationPhone)} · ${paymentMethod}`],
+        [approvals.number, `${formatPhone(destinationPhone)} · ${operatorLabel(paymentMethod)}`],
         [approvals.day, day],
         [approvals.reference, reference],
       ]}
@@ -143,7 +144,7 @@ function DepositFacts({ deposit: { transaction } }: { deposit: OfType<'DepositAp
   return (
     <Facts
       facts={[
-        [approvals.operator, paymentMethod],
+        [approvals.operator, operatorLabel(paymentMethod)],
         [approvals.reference, <Link href={`/payments/${databaseId}`}>{reference}</Link>],
         [
           payment.refundOf,

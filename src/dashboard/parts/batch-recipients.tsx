@@ -4,6 +4,7 @@ import { formatPhone, formatXof } from '../format.ts'
 import { useLanguage, useWords } from '../language.ts'
 import { type BatchRecipientsQuery, batchRecipientsQuery } from '../operations.ts'
 import { Failure } from './states.tsx'
+import { operatorLabel } from '../operator-label.ts'
 
 /** The recipients of one page. */
 const pageSize = 50
@@ -47,7 +48,7 @@ export function BatchRecipients({ batchId, count }: { batchId: string; count: nu
             <div>
               <strong>{name}</strong>
               <p className="soft">
-                {formatPhone(account)} · {paymentMethod}
+                {formatPhone(account)} · {operatorLabel(paymentMethod)}
               </p>
             </div>
             <strong className="number">{formatXof(amount, language)}</strong>

@@ -8,7 +8,7 @@ interface FieldProps {
   onValue: (value: string) => void
   type?: 'text' | 'email' | 'password' | 'date' | 'time'
   autoComplete: string
-  inputMode?: 'text' | 'email' | 'numeric' | 'url'
+  inputMode?: 'text' | 'email' | 'numeric' | 'tel' | 'url'
   hint?: string
   problem?: string | undefined
   maxLength?: number

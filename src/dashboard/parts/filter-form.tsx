@@ -13,6 +13,7 @@ import {
   statusGroups,
   writeFilter,
 } from '../payment-filter.ts'
+import { operatorLabel } from '../operator-label.ts'
 
 /** The form of a filter of payments. Its fields become the parameters of the address. */
 export function FilterForm({ filter }: { filter: PaymentFilter }) {
@@ -83,7 +84,7 @@ function Conditions({ filter }: { filter: PaymentFilter }) {
         name="operator"
         label={payments.operator}
         value={filter.operator}
-        choices={operators.map((operator) => [operator, operator])}
+        choices={operators.map((operator) => [operator, operatorLabel(operator)])}
       />
       <Links value={filter.link} />
       <Bound name="from" label={payments.from} value={filter.from} type="date" />

@@ -2,6 +2,7 @@ import { Link } from 'wouter-preact'
 import { formatMoment, formatPhone, formatXof } from '../format.ts'
 import { useLanguage, useWords } from '../language.ts'
 import type { PaymentRowFragment } from '../operations.ts'
+import { operatorLabel } from '../operator-label.ts'
 
 interface PaymentRowProps {
   payment: PaymentRowFragment
@@ -25,7 +26,7 @@ export function PaymentRow({ payment, timeZone, visit }: PaymentRowProps) {
           {formatPhone(customerPhone)}
         </Link>
         <p className="soft line">
-          {formatMoment(payment.createdAt, language, timeZone)} · {payment.paymentMethod}
+          {formatMoment(payment.createdAt, language, timeZone)} · {operatorLabel(payment.paymentMethod)}
         </p>
         <p className="soft reference">{payment.refundOf ? words.payment.refund : payment.reference}</p>
         {reason && <p className="problem">{reason}</p>}

@@ -4,6 +4,7 @@ import { formatXof } from '../format.ts'
 import { useLanguage, useWords } from '../language.ts'
 import { type RefundStep, sentRefundOf, useRefund } from '../use-refund.ts'
 import { Field } from './field.tsx'
+import { operatorLabel } from '../operator-label.ts'
 
 interface RefundProps {
   payment: { id: string; paymentMethod: string }
@@ -72,7 +73,7 @@ function RefundForm({ payment, left, onAnswer, onStep, onClose }: RefundFormProp
       </h2>
       {step === 'typing' && <Typing refund={refund} left={left} />}
       {(step === 'checking' || step === 'sending' || step === 'unknown') && (
-        <Checking refund={refund} operator={payment.paymentMethod} onAnswer={onAnswer} />
+        <Checking refund={refund} operator={operatorLabel(payment.paymentMethod)} onAnswer={onAnswer} />
       )}
       {step === 'over' && <p role="status">{refund.result}</p>}
       <button type="button" className="quiet" onClick={onClose}>

@@ -6,6 +6,7 @@ import type { PayoutMeansQuery } from '../operations.ts'
 import { Facts } from '../parts/facts.tsx'
 import type { usePayout } from './use-payout.ts'
 import { usePayoutWords } from './words.ts'
+import { operatorLabel } from '../operator-label.ts'
 
 interface CheckPayoutProps {
   payout: ReturnType<typeof usePayout>
@@ -42,7 +43,7 @@ export function CheckPayout({ payout, available, operators }: CheckPayoutProps) 
       <Facts
         facts={[
           [facts.payee, payee.name !== null && <bdi>{payee.name}</bdi>],
-          [facts.number, `${formatPhone(payee.phone)} · ${payee.paymentMethod}`],
+          [facts.number, `${formatPhone(payee.phone)} · ${operatorLabel(payee.paymentMethod)}`],
           [facts.when, scheduledAt === null ? facts.now : formatDeparture(scheduledAt, language, timeZone)],
           [payment.reference, input.reference],
           [facts.available, after !== null && formatXof(available ?? 0, language)],
@@ -50,7 +51,7 @@ export function CheckPayout({ payout, available, operators }: CheckPayoutProps) 
         ]}
       />
       <p className="soft">{scheduledAt === null ? words.text : words.laterText}</p>
-      {isSlow && <p className="problem">{words.slow(payee.paymentMethod)}</p>}
+      {isSlow && <p className="problem">{words.slow(operatorLabel(payee.paymentMethod))}</p>}
       {problem && (
         <p className="problem" role="alert">
           {problem}

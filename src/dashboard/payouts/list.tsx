@@ -10,6 +10,7 @@ import { Failure, Loading, Stale } from '../parts/states.tsx'
 import { isSearchable } from '../payment-filter.ts'
 import { useSteadyQuery } from '../steady-query.ts'
 import { usePayoutWords } from './words.ts'
+import { operatorLabel } from '../operator-label.ts'
 
 /** The payouts of one page. Choice: two screens of a telephone. */
 const pageSize = 20
@@ -161,7 +162,7 @@ export function PayoutRow({ payout }: { payout: PayoutRowFragment }) {
         </Link>
         <p className="soft line">
           {beneficiaryName !== null && `${number} · `}
-          {paymentMethod}
+          {operatorLabel(paymentMethod)}
         </p>
         <p className="soft">
           {isComing ? words.scheduledFor(moment(payout.scheduledAt ?? '')) : moment(payout.createdAt)}

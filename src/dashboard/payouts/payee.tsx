@@ -22,6 +22,7 @@ import { useSave } from '../use-save.ts'
 import { PayoutRow } from './list.tsx'
 import { type PayeeDraft, payeeFields, PayeeForm, type PayeeInput } from './payee-form.tsx'
 import { usePayoutWords } from './words.ts'
+import { operatorLabel } from '../operator-label.ts'
 
 const emptyDraft: PayeeDraft = { name: '', account: '', paymentMethod: '', category: 'CUSTOMER' }
 
@@ -107,7 +108,7 @@ function Summary({ payee, again }: Part) {
         <bdi>{payee.name}</bdi>
       </h1>
       <p className="number">
-        {formatPhone(payee.account)} <span className="soft">· {payee.paymentMethod}</span>
+        {formatPhone(payee.account)} <span className="soft">· {operatorLabel(payee.paymentMethod)}</span>
       </p>
       <p className="soft">{words.categories[payee.category]}</p>
       {!payee.isActive && (

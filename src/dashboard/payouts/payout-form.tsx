@@ -10,6 +10,7 @@ import { Field } from '../parts/field.tsx'
 import { SelectField } from '../parts/select-field.tsx'
 import type { PayoutField, PayoutOrder } from './use-payout.ts'
 import { usePayoutWords } from './words.ts'
+import { operatorLabel } from '../operator-label.ts'
 
 /** The fields of a payout as a person types them. */
 export interface PayoutDraft {
@@ -164,7 +165,7 @@ function PayeeChoice({ payee, problem }: { payee: PayeeFragment | null; problem:
             <bdi>{payee.name}</bdi>
           </h2>
           <p className="number">
-            {formatPhone(payee.account)} <span className="soft">· {payee.paymentMethod}</span>
+            {formatPhone(payee.account)} <span className="soft">· {operatorLabel(payee.paymentMethod)}</span>
           </p>
         </>
       )}
@@ -221,7 +222,7 @@ export function OperatorField({ value, onValue, problem }: OperatorFieldProps) {
       <option value="">{words.chooseOperator}</option>
       {operators.map((operator) => (
         <option key={operator} value={operator}>
-          {operator}
+          {operatorLabel(operator)}
         </option>
       ))}
     </SelectField>

@@ -15,6 +15,7 @@ import { useSteadyQuery } from '../steady-query.ts'
 import { authorOf } from '../waiting.ts'
 import { PayoutBadge, stateOf } from './list.tsx'
 import { usePayoutWords } from './words.ts'
+import { operatorLabel } from '../operator-label.ts'
 
 export type Payout = NonNullable<PayoutQuery['payout']>
 
@@ -70,7 +71,7 @@ function Outcome({ payout, again }: { payout: Payout; again: () => void }) {
         <PayoutBadge payout={payout} />
       </p>
       <p className="number">
-        {number} <span className="soft">· {paymentMethod}</span>
+        {number} <span className="soft">· {operatorLabel(paymentMethod)}</span>
       </p>
       <Reason payout={payout} />
       <p>{words.explanations[state]}</p>

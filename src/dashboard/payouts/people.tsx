@@ -7,6 +7,7 @@ import type { PayeeFragment } from '../operations.ts'
 import { Failure, Loading, Stale } from '../parts/states.tsx'
 import { foundPeople, peopleMax, usePeople } from './use-people.ts'
 import { usePayoutWords } from './words.ts'
+import { operatorLabel } from '../operator-label.ts'
 
 /** The people drawn before the reader asks for more: the search finds the others. Choice: five screens. */
 const shownAtFirst = 50
@@ -93,7 +94,7 @@ function PayeeRow({ payee }: { payee: PayeeFragment }) {
           <bdi>{name}</bdi>
         </Link>
         <p className="soft">
-          {formatPhone(account)} · {paymentMethod}
+          {formatPhone(account)} · {operatorLabel(paymentMethod)}
         </p>
       </div>
       <div className="end">

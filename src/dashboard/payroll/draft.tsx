@@ -8,6 +8,7 @@ import { problemText, refusalOf } from '../refusals.ts'
 import { Actions } from './actions.tsx'
 import type { Batch } from './present.ts'
 import { usePayrollWords, usePeople } from './words.ts'
+import { operatorLabel } from '../operator-label.ts'
 
 type Payload = Extract<CheckBatchMutation['processBatch'], { __typename: 'BatchPayload' }>
 type Forecast = NonNullable<Payload['dryRun']>
@@ -79,7 +80,7 @@ function ForecastFacts({ forecast }: { forecast: Forecast }) {
     availableAfter < 0 && words.shortBy(formatXof(-availableAfter, language)),
     duplicates.length > 0 && words.duplicates(listed(duplicates.map(({ account }) => account))),
     unknownNumbers.length > 0 && words.unknownNumbers(listed(unknownNumbers)),
-    operatorsDown.length > 0 && words.operatorsDown(operatorsDown.join(', ')),
+    operatorsDown.length > 0 && words.operatorsDown(operatorsDown.map(operatorLabel).join(', ')),
   ]
   return (
     <>
@@ -99,7 +100,10 @@ function ForecastFacts({ forecast }: { forecast: Forecast }) {
           [words.availableAfter, formatXof(availableAfter, language)],
           ...operators.map(
             ({ paymentMethod, recipientCount, totalAmount }) =>
-              [paymentMethod, `${people(recipientCount)} · ${formatXof(totalAmount, language)}`] as const,
+              [
+                operatorLabel(paymentMethod),
+                `${people(recipientCount)} · ${formatXof(totalAmount, language)}`,
+              ] as const,
           ),
         ]}
       />

@@ -26,6 +26,8 @@ export const en: PayrollWords = {
     hint:
       'The first line names the columns: name, number, amount and, if you like, operator. ' +
       'Then one line for each person.',
+    operators: 'For the operator, write:',
+    operator: (written, label) => `${written} for ${label}`,
     template: 'Excel template',
     templateCsv: 'CSV template',
     choose: 'Choose a file',

@@ -1,4 +1,5 @@
 import { useId, useState } from 'preact/hooks'
+import { namedOperators } from '../operator-label.ts'
 import { usePayrollWords } from './words.ts'
 
 interface FileFieldProps {
@@ -22,9 +23,15 @@ export function FileField({ name, problem, onFile }: FileFieldProps) {
       <p className="label" id={`${id}-label`}>
         {words.label}
       </p>
-      <p className="soft hint" id={`${id}-hint`}>
-        {words.hint}
-      </p>
+      <div className="soft hint" id={`${id}-hint`}>
+        <p>{words.hint}</p>
+        {namedOperators.length > 0 && (
+          <p>
+            {words.operators}{' '}
+            {namedOperators.map(([operator, label]) => words.operator(operator, label)).join(', ')}.
+          </p>
+        )}
+      </div>
       <div
         className={isOver ? 'drop over' : 'drop'}
         onDragOver={(event) => {

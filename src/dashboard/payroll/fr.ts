@@ -26,6 +26,8 @@ export const fr = typeset({
     hint:
       'La première ligne nomme les colonnes : nom, numéro, montant et, si vous voulez, opérateur. ' +
       'Ensuite, une ligne par personne.',
+    operators: 'Pour l’opérateur, écrivez :',
+    operator: (written: string, label: string) => `${written} pour ${label}`,
     template: 'Modèle Excel',
     templateCsv: 'Modèle CSV',
     choose: 'Choisir un fichier',

@@ -7,6 +7,7 @@ import { useCalm } from '../live.ts'
 import { type RecipientsQuery, type RecipientStatus, recipientsQuery } from '../operations.ts'
 import { Failure } from '../parts/states.tsx'
 import { usePayrollWords } from './words.ts'
+import { operatorLabel } from '../operator-label.ts'
 
 type Recipient = NonNullable<RecipientsQuery['batch']>['recipients']['nodes'][number]
 
@@ -82,7 +83,7 @@ function RecipientRow({ hasState, hasReason, recipient, ...row }: RecipientRowPr
         {name}
       </strong>
       <span className="soft line">
-        {formatPhone(account)} · {paymentMethod}
+        {formatPhone(account)} · {operatorLabel(paymentMethod)}
       </span>
       <p>
         <strong className="number">{formatXof(amount, language)}</strong>

@@ -10,6 +10,7 @@ import { PaymentRow } from '../parts/payment-row.tsx'
 import { Failure, FirstSteps, Loading, Stale } from '../parts/states.tsx'
 import { useSteadyQuery } from '../steady-query.ts'
 import { amountOf, nameOf } from '../waiting.ts'
+import { operatorLabel } from '../operator-label.ts'
 
 const dayMs = 86_400_000
 const chartDays = 30
@@ -161,7 +162,7 @@ function Operators({ data: { operators, in: received } }: Part) {
           {troubled.map(({ paymentMethod, collect, disburse, since }) => (
             <li key={paymentMethod}>
               <div>
-                <strong>{paymentMethod}</strong>
+                <strong>{operatorLabel(paymentMethod)}</strong>
                 <p className="soft">{words.home.since(formatMoment(since, language, received?.timeZone))}</p>
               </div>
               <p className="problem">{words.home.health(words.healths[collect], words.healths[disburse])}</p>

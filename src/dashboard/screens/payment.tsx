@@ -15,6 +15,7 @@ import { Refund } from '../parts/refund.tsx'
 import { Failure, Loading, Stale } from '../parts/states.tsx'
 import { Timeline } from '../parts/timeline.tsx'
 import { useSteadyQuery } from '../steady-query.ts'
+import { operatorLabel } from '../operator-label.ts'
 
 type Payment = NonNullable<PaymentQuery['transaction']>
 
@@ -87,7 +88,7 @@ function Outcome({ payment }: { payment: Payment }) {
         <StateBadge status={status} />
       </p>
       <p className="number">
-        {formatPhone(customerPhone)} <span className="soft">· {payment.paymentMethod}</span>
+        {formatPhone(customerPhone)} <span className="soft">· {operatorLabel(payment.paymentMethod)}</span>
       </p>
       <Explanation payment={payment} />
       <p>

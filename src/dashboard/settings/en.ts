@@ -12,6 +12,9 @@ export const en: SettingsWords = {
     nameHint: 'Your customers read it when they pay.',
     locale: 'Language of e-mails to the team',
     locales: { fr: 'French', en: 'English' },
+    phone: 'Telephone of the shop (optional)',
+    address: 'Address (optional)',
+    contactHint: 'Your customers see them when they pay, and on their receipt.',
     email: 'E-mail for messages of the service (optional)',
     timeZone: 'Time zone',
     timeZoneHint: 'It says at which hour a day begins in figures and statements.',
@@ -44,6 +47,8 @@ export const en: SettingsWords = {
   wrong: {
     businessName: 'Write a name of at most 200 characters.',
     notificationEmail: 'Write a complete e-mail address, or nothing.',
+    businessPhone: 'Write a complete number, for example 76 12 34 56, or nothing.',
+    businessAddress: 'Write an address of at most 200 characters.',
     timeZone: 'This time zone is not possible here: it must differ from universal time by whole hours.',
     approvalThreshold: 'Write a whole amount, without cents.',
     approvalsRequired: 'Choose one, two or three people.',

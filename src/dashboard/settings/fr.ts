@@ -12,6 +12,9 @@ export const fr = typeset({
     nameHint: 'Vos clients le lisent quand ils paient.',
     locale: 'Langue des e-mails à l’équipe',
     locales: { fr: 'Français', en: 'Anglais' },
+    phone: 'Téléphone du commerce (facultatif)',
+    address: 'Adresse (facultatif)',
+    contactHint: 'Vos clients les voient quand ils paient, et sur leur reçu.',
     email: 'E-mail pour les messages du service (facultatif)',
     timeZone: 'Fuseau horaire',
     timeZoneHint: 'Il dit à quelle heure commence un jour dans les chiffres et les relevés.',
@@ -46,6 +49,8 @@ export const fr = typeset({
   wrong: {
     businessName: 'Écrivez un nom de 200 caractères au plus.',
     notificationEmail: 'Écrivez une adresse e-mail complète, ou rien.',
+    businessPhone: 'Écrivez un numéro complet, par exemple 76 12 34 56, ou rien.',
+    businessAddress: 'Écrivez une adresse de 200 caractères au plus.',
     timeZone:
       'Ce fuseau horaire n’est pas possible ici : son écart avec l’heure universelle doit être ' +
       'd’heures entières.',

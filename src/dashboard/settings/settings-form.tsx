@@ -17,6 +17,8 @@ const fields = [
   'businessName',
   'locale',
   'notificationEmail',
+  'businessPhone',
+  'businessAddress',
   'timeZone',
   'payoutsRequireApproval',
   'approvalThreshold',

@@ -186,6 +186,8 @@ export const en: TeamWords = {
     invitation: 'Invitation',
     business_name: 'Name of the shop',
     notification_email: 'E-mail for notifications',
+    business_phone: 'Telephone of the shop',
+    business_address: 'Address of the shop',
     payouts_require_approval: 'Payouts need approval',
     approval_threshold: 'Approval from',
     approvals_required: 'Number of approvals',

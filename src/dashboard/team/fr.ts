@@ -191,6 +191,8 @@ export const fr = typeset({
     invitation: 'Invitation',
     business_name: 'Nom du commerce',
     notification_email: 'E-mail des notifications',
+    business_phone: 'Téléphone du commerce',
+    business_address: 'Adresse du commerce',
     payouts_require_approval: 'Versements à approuver',
     approval_threshold: 'À approuver à partir de',
     approvals_required: 'Nombre d’approbations',

@@ -2,6 +2,7 @@ import { Link } from 'wouter-preact'
 import { formatInstant, formatXof } from '../format.ts'
 import { useLanguage, useWords } from '../language.ts'
 import { useMe } from '../me.ts'
+import { operatorLabel } from '../operator-label.ts'
 import { changesOf, type Entry, type FieldChange, isMember, nameIn } from './log-changes.ts'
 import type { NamedMembers } from './use-named-members.ts'
 import { useTeamWords } from './words.ts'
@@ -55,7 +56,8 @@ export function EntryRow({ entry, members }: EntryRowProps) {
 function Target({ entry, members }: EntryRowProps) {
   const { targets } = useTeamWords()
   const { target } = entry
-  const [kind = '', id = ''] = target.split(':')
+  const [kind = '', part = ''] = target.split(':')
+  const id = kind === 'operator' ? operatorLabel(part) : part
   if (kind === 'merchant' || kind === 'sandbox') return null
   const member = members.get(target)
   const named = member?.name ?? nameIn(entry)
@@ -127,6 +129,7 @@ function useValueText(members: NamedMembers): (field: string, value: unknown) =>
   const wordText = (field: string, value: string) => {
     if (field === 'status') return statuses[value as keyof typeof statuses] ?? value
     if (field === 'role') return roles[value.toUpperCase() as keyof typeof roles] ?? value
+    if (field === 'payment_method' || field === 'payment_methods') return operatorLabel(value)
     if (field.endsWith('_at')) return formatInstant(value, language, timeZone)
     return wordsOf[field]?.[value] ?? value
   }

@@ -3,6 +3,7 @@ import { extname, join } from 'node:path'
 import { type Context, Hono } from 'hono'
 import { html } from 'hono/html'
 import type { Config } from '../../config/config.ts'
+import type { OperatorFaces } from '../../config/operator-faces.ts'
 import { hasSessionCookie, type HttpBindings } from '../request.ts'
 import { type HtmlPart, page, readerOf } from './layout.ts'
 
@@ -37,20 +38,31 @@ interface Built {
   files: ReadonlyMap<string, BuiltFile>
 }
 
+/** The facts of the service that the page of the dashboard states. */
+interface DashboardFacts {
+  mode: Config['mode']
+  simulatorUrl: string | null
+  faces: OperatorFaces
+}
+
 /**
  * Makes the routes of the dashboard. `/app` and each path below it answer with the same page, which shows the
  * screen of the path. `/app/assets` holds the files of the page: a browser keeps a file for a year, because
  * its name changes with its content. Without a build, each path explains how to make one.
  */
 export function dashboardRoutes(
-  { mode, simulatorUrl }: { mode: Config['mode']; simulatorUrl: string | null },
+  { mode, simulatorUrl, faces }: DashboardFacts,
   folder: string = builtFolder,
 ): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
   const built = readBuilt(folder)
   if (!built)
     return app.get('/app/*', (c) => c.html(missingPage(c, mode), 503, { 'Cache-Control': 'no-store' }))
-  const text = built.page.replace('%mode%', mode).replace('%simulator%', simulatorUrl ?? '')
+  const labels = JSON.stringify(Object.entries(faces).map(([operator, { label }]) => [operator, label]))
+  const text = built.page
+    .replace('%mode%', mode)
+    .replace('%simulator%', simulatorUrl ?? '')
+    .replace('%operators%', encodeURIComponent(labels))
   app.get('/app/assets/*', (c) => {
     const file = built.files.get(c.req.path.slice('/app/assets/'.length))
     return file ? sendFile(c, file) : c.notFound()

@@ -32,7 +32,7 @@ const safety = {
  */
 export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<HttpBindings> {
   const app = new Hono<HttpBindings>()
-  const { mode } = services.config
+  const { mode, faces } = services.config
   app.use(async (c, next) => {
     await next()
     for (const [name, value] of Object.entries(safety)) if (!c.res.headers.has(name)) c.header(name, value)
@@ -45,10 +45,10 @@ export function pageRoutes(services: Services, schema: GraphQLSchema): Hono<Http
   app.get('/', (c) =>
     c.html(home(services, readerOf(mode, c.req.url, c.req.header('accept-language')), c.env.incoming)),
   )
-  app.route('/', assetRoutes())
+  app.route('/', assetRoutes(faces))
   app.route('/', accountPages(services))
   app.route('/', refusalsPage(mode))
-  app.route('/', dashboardRoutes({ mode, simulatorUrl: services.simulatorUrl }))
+  app.route('/', dashboardRoutes({ mode, faces, simulatorUrl: services.simulatorUrl }))
   const { folder } = services.config.mail
   if (folder !== null) app.route('/', mailPage(services, folder))
   return app

@@ -63,6 +63,28 @@ const Operator = builder.objectRef<OperatorStatus>('Operator').implement({
       type: HealthEnum,
       description: 'The health of deposits and payouts at this operator.',
     }),
+    label: t.string({
+      description: 'The name by which people know the operator, for pages and messages.',
+      resolve: ({ provider }, _args, ctx) => ctx.config.faces[provider].label,
+    }),
+    colour: t.string({
+      nullable: true,
+      description: 'The colour of the operator as #rrggbb; null when none is set.',
+      resolve: ({ provider }, _args, ctx) => ctx.config.faces[provider].colour,
+    }),
+    logoUrl: t.string({
+      nullable: true,
+      description: 'The address of the logo of the operator; null when none is set.',
+      resolve: ({ provider }, _args, ctx) => {
+        const { logo } = ctx.config.faces[provider]
+        return logo && `${ctx.addresses.publicUrl}/${logo.path}`
+      },
+    }),
+    ussd: t.string({
+      nullable: true,
+      description: 'The code that opens the menu of the operator on a telephone; null when none is set.',
+      resolve: ({ provider }, _args, ctx) => ctx.config.faces[provider].ussd,
+    }),
     since: t.expose('since', {
       type: 'DateTime',
       description: 'The moment of the last change of its health.',
