@@ -104,8 +104,8 @@ function differences(before: Snapshot, after: Snapshot): [Snapshot, Snapshot] {
 /** The statements that read the snapshot of each kind of thing. */
 const snapshots = {
   merchant: `SELECT name AS business_name, status, notification_email, payouts_require_approval,
-    approval_threshold, approvals_required, approvals_cover_deposits, ip_whitelist, locale, time_zone
-    FROM merchant WHERE id = $2 AND id = $1`,
+    approval_threshold, approvals_required, approvals_cover_deposits, ip_whitelist, locale, time_zone,
+    business_phone, business_address FROM merchant WHERE id = $2 AND id = $1`,
   member: `SELECT name, email, role, status, second_factor_at IS NOT NULL AS has_second_factor
     FROM team_member WHERE id = $2 AND merchant_id = $1`,
   api_key: `SELECT name, left(key, 8) AS prefix, scopes, version, expires_at, revoked_at, max_per_payment,

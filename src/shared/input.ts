@@ -3,7 +3,7 @@ import { DomainError, type FieldProblem } from './errors.ts'
 import { limits } from './limits.ts'
 import { currency } from './money.ts'
 import { wordMeantBy } from './near-spelling.ts'
-import { parsePhone, phoneLengthMax, withoutMarks } from './phone.ts'
+import { parseContactPhone, parsePhone, phoneLengthMax, withoutMarks } from './phone.ts'
 import { providers } from './providers.ts'
 
 /** The most characters of a reference (see docs/design/rules.md#bounds). */
@@ -147,13 +147,24 @@ function amountProblem(value: unknown, { min, max }: { min: number; max: number 
   return null
 }
 
-/** The schema of a mobile number of Mali. It gives E.164. */
-export const phone = exactText({ max: phoneLengthMax }, withoutMarks).transform((value, ctx) => {
-  const number = parsePhone(value)
-  if (number !== null) return number
-  ctx.addIssue({ code: 'custom', message: 'must be a mobile number in Mali' })
-  return z.NEVER
-})
+/** Makes the schema of a telephone number in any usual writing. It gives E.164. */
+function telephone(read: (typed: string) => string | null, problem: string) {
+  return exactText({ max: phoneLengthMax }, withoutMarks).transform((value, ctx) => {
+    const number = read(value)
+    if (number !== null) return number
+    ctx.addIssue({ code: 'custom', message: problem })
+    return z.NEVER
+  })
+}
+
+/** The schema of a mobile number of Mali. */
+export const phone = telephone(parsePhone, 'must be a mobile number in Mali')
+
+/** The schema of a number at which a person is called or written to. */
+export const contactPhone = telephone(
+  parseContactPhone,
+  'must be a telephone number, such as +223 76 12 34 56',
+)
 
 /** The schema of the name of one of the four operators. */
 export const provider = z.enum(providers, {

@@ -37,6 +37,8 @@ export const limits = {
   /** Characters of names and of bank account numbers (see docs/design/rules.md#bounds). */
   beneficiaryNameLengthMax: 200,
   merchantNameLengthMax: 200,
+  /** Characters of the address of a merchant. Choice: as for names. */
+  merchantAddressLengthMax: 200,
   bankAccountLengthMin: 5,
   bankAccountLengthMax: 34,
   /** Characters of the last part of a payment link's address (see docs/design/rules.md#bounds). */

@@ -29,6 +29,21 @@ export function parsePhone(text: string): string | null {
   return mobile.test(number) ? `+223${number}` : null
 }
 
+/**
+ * Reads the number at which a person is called or written to: a mobile or fixed number of Mali in any usual
+ * writing, or a number of another country with `+` or `00` before it.
+ * @returns E.164, or null
+ */
+export function parseContactPhone(text: string): string | null {
+  const typed = withoutMarks(text)
+  if (typed.length > phoneLengthMax) return null
+  const number = typed.replaceAll(between, '')
+  const [, own] = /^(?:(?:\+|00)?223)?([2-9]\d{7})$/.exec(number) ?? []
+  if (own !== undefined) return `+223${own}`
+  const [, foreign] = /^(?:\+|00)((?!223)[1-9]\d{6,14})$/.exec(number) ?? []
+  return foreign === undefined ? null : `+${foreign}`
+}
+
 /** The most characters of a number as it is typed, without the invisible marks. */
 export const phoneLengthMax = 32
 

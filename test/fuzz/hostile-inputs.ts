@@ -138,6 +138,8 @@ export const usual: Record<string, fc.Arbitrary<unknown>> = {
   webhookId: fc.constant(1),
   ids: fc.constantFrom(['evt_1'], ['evt_2', 'evt_1'], [btoa('Payout:1')], []),
   businessName: fc.constant('Chez Awa'),
+  businessPhone: fc.constantFrom('76 12 34 56', '+33 1 42 68 53 00', ''),
+  businessAddress: fc.constantFrom('Hamdallaye ACI 2000, Bamako', ''),
   notificationEmail: fc.constantFrom('awa@example.com', ''),
   digest: fc.constant('a'.repeat(64)),
   approvalsRequired: fc.integer({ min: 1, max: 3 }),

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { parsePhoneNumberFromString } from 'libphonenumber-js/mobile'
 import { describe, expect, test } from 'vitest'
-import { parsePhone } from '../../src/shared/phone.ts'
+import { parseContactPhone, parsePhone } from '../../src/shared/phone.ts'
 
 describe('parsePhone', () => {
   test.each([
@@ -102,3 +102,30 @@ function readByLibrary(text: string): string | null {
   const parsed = parsePhoneNumberFromString(international, 'ML')
   return parsed?.country === 'ML' && parsed.isValid() ? parsed.number : null
 }
+
+describe('parseContactPhone', () => {
+  test.each([
+    ['76 12 34 56', '+22376123456'],
+    ['20 22 33 44', '+22320223344'],
+    ['(+223) 20-22-33-44', '+22320223344'],
+    ['0022376123456', '+22376123456'],
+    ['22376123456', '+22376123456'],
+    ['+33 1 42 68 53 00', '+33142685300'],
+    ['0033142685300', '+33142685300'],
+    ['\u202a+223 76 12 34 56\u202c', '+22376123456'],
+  ])('reads %j as %s', (writing, number) => expect(parseContactPhone(writing)).toBe(number))
+
+  test.each([
+    '',
+    '12 34 56 78',
+    '7612345',
+    '761234567',
+    '33142685300',
+    '+223 7612345',
+    '+22376123456789',
+    '+0142685300',
+    '+1234567890123456',
+    'call 76123456',
+    '76123456;76123457',
+  ])('refuses %j', (writing) => expect(parseContactPhone(writing)).toBeNull())
+})

@@ -253,7 +253,7 @@ fragment WebhookRecord on Webhook {
 fragment MemberRecord on TeamMember { databaseId name email role status createdAt }
 fragment SettingsRecord on Settings {
   businessName notificationEmail payoutsRequireApproval approvalThreshold approvalsRequired
-  approvalsCoverDeposits approvalGaps ipWhitelist locale timeZone
+  approvalsCoverDeposits approvalGaps ipWhitelist locale timeZone businessPhone businessAddress
   pendingChange {
     databaseId payoutsRequireApproval approvalThreshold approvalsRequired approvalsCoverDeposits
     team_member_id: memberId

@@ -17,6 +17,8 @@ export interface PublicLink {
   id: number
   slug: string
   merchantName: string
+  merchantPhone: string | null
+  merchantAddress: string | null
   title: string
   description: string | null
   /** The amount to pay; null where the payer types it. */
@@ -43,9 +45,10 @@ export async function findPublicLink(ctx: Context, slug: string): Promise<Public
   if (!slugSchema.safeParse(slug).success) return null
   const row = await ctx.sharedStatements.run(findMany, slug)
   if (!row) return null
-  const { id, merchantName, title, description, amount, freeInMs } = row
+  const { id, merchantName, merchantPhone, merchantAddress, title, description, amount, freeInMs } = row
   const availability = availabilityOf(row, freeInMs, ctx.clock.now())
-  return { id, slug: row.slug, merchantName, title, description, amount, availability, freeInMs }
+  const merchant = { merchantName, merchantPhone, merchantAddress }
+  return { id, slug: row.slug, ...merchant, title, description, amount, availability, freeInMs }
 }
 
 /**
@@ -55,7 +58,9 @@ export async function findPublicLink(ctx: Context, slug: string): Promise<Public
 const findMany = shareStatement(async (pool: Pool, slugs: readonly string[]) => {
   const { rows } = await pool.query<Row>({
     name: 'public_links',
-    text: `SELECT l.id, l.url_slug AS slug, m.name AS "merchantName", l.title, l.description, l.amount,
+    text: `SELECT l.id, l.url_slug AS slug, m.name AS "merchantName",
+        m.business_phone AS "merchantPhone", m.business_address AS "merchantAddress",
+        l.title, l.description, l.amount,
         l.is_active AS "isActive", l.expires_at AS "expiresAt", l.usage_limit AS "usageLimit",
         l.usage_count AS "usageCount", l.open_count AS "openCount", ${freeInMsSql} AS "freeInMs"
       FROM payment_link l JOIN merchant m ON m.id = l.merchant_id AND m.status = 'active'
@@ -70,6 +75,8 @@ export interface PayerPayment {
   id: bigint
   merchantId: number
   merchantName: string
+  merchantPhone: string | null
+  merchantAddress: string | null
   /** The slug of its link; null where the merchant requested the payment without a link. */
   slug: string | null
   /** The title of the link, or the description that the merchant wrote. */
@@ -91,6 +98,7 @@ export interface PayerPayment {
 }
 
 const payerPayment = `SELECT t.id, t.merchant_id AS "merchantId", m.name AS "merchantName",
+    m.business_phone AS "merchantPhone", m.business_address AS "merchantAddress",
     l.url_slug AS slug, coalesce(l.title, t.request_data->>'description') AS title, t.reference,
     coalesce(t.settled_amount, t.amount) AS amount, t.amount AS requested,
     (SELECT r.paid FROM refunds_of(t.id) AS r) AS refunded,

@@ -88,6 +88,15 @@ const Settings = builder.prismaNode('Merchant', {
       nullable: true,
       description: 'The e-mail address for messages about the account; null when there is none.',
     }),
+    businessPhone: t.exposeString('businessPhone', {
+      nullable: true,
+      description:
+        'The telephone number (E.164) that payers read on the public pages; null when there is none.',
+    }),
+    businessAddress: t.exposeString('businessAddress', {
+      nullable: true,
+      description: 'The address that payers read on the public pages; null when there is none.',
+    }),
     payoutsRequireApproval: t.exposeBoolean('payoutsRequireApproval', {
       description: 'True when payouts and batches of `approvalThreshold` or more require approvals.',
     }),
@@ -148,6 +157,12 @@ const UpdateSettingsInput = inputOf('UpdateSettingsInput', updateSettingsInput, 
   fields: {
     businessName: `The name of the business, 1 to ${limits.merchantNameLengthMax} characters.`,
     notificationEmail: 'The e-mail address for messages about the account. Null or an empty text removes it.',
+    businessPhone:
+      'The telephone number that payers read on the public pages: a number of Mali, or with + and the ' +
+      'code of the country. Null or an empty text removes it.',
+    businessAddress:
+      `The address that payers read on the public pages, at most ${limits.merchantAddressLengthMax} ` +
+      'characters. Null or an empty text removes it.',
     approvalThreshold: 'The amount in whole XOF from which approvals are required; 0 for every amount.',
     approvalsRequired: `Number of people who must approve a request, 1 to ${approvalsRequiredMax}.`,
     approvalsCoverDeposits:

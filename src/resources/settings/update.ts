@@ -7,7 +7,16 @@ import type { Context } from '../../context.ts'
 import { asPlatform } from '../../database/as-platform.ts'
 import { transact } from '../../database/transact.ts'
 import { DomainError } from '../../shared/errors.ts'
-import { amount, email, invalidInput, oneOf, readInput, replaced, text } from '../../shared/input.ts'
+import {
+  amount,
+  contactPhone,
+  email,
+  invalidInput,
+  oneOf,
+  readInput,
+  replaced,
+  text,
+} from '../../shared/input.ts'
 import { limits } from '../../shared/limits.ts'
 import { recordAccess } from '../../identity/changes/record-access.ts'
 import { checkTimeZone, timeZoneName } from '../../shared/time-zone.ts'
@@ -35,6 +44,12 @@ const people = `must be a whole number from 1 to ${approvalsRequiredMax}`
 export const updateSettingsInput = z.object({
   businessName: replaced(text({ min: 1, max: limits.merchantNameLengthMax })),
   notificationEmail: z.union([z.literal(''), email], 'must be an e-mail address, or empty').nullish(),
+  businessPhone: z
+    .union([z.literal(''), contactPhone], 'must be a telephone number, such as +223 76 12 34 56, or empty')
+    .nullish(),
+  businessAddress: z
+    .union([z.literal(''), text({ min: 1, max: limits.merchantAddressLengthMax })], 'must be text')
+    .nullish(),
   payoutsRequireApproval: replaced(z.boolean('must be true or false')),
   approvalThreshold: replaced(amount({ min: 0, max: approvalThresholdMaxXof })),
   approvalsRequired: replaced(z.int(people).min(1, people).max(approvalsRequiredMax, people)),
@@ -57,7 +72,7 @@ type UpdateSettingsInput = z.input<typeof updateSettingsInput>
  * settings apply to payments made from then on; waiting payments keep their old terms. A change that loosens
  * active approvals waits as a `SettingsChange` for the approvals that the present settings require; other
  * changes apply at once.
- * @param raw.notificationEmail null or an empty text removes it
+ * @param raw.notificationEmail null or an empty text removes it; so for `businessPhone`, `businessAddress`
  * @param raw.approvalThreshold whole XOF
  * @param raw.approvalsRequired 1 to 3 people
  * @param raw.ipWhitelist addresses and ranges, stored in normalized form; an empty list allows all addresses
@@ -68,7 +83,7 @@ type UpdateSettingsInput = z.input<typeof updateSettingsInput>
 export async function updateSettings(ctx: Context, raw: UpdateSettingsInput): Promise<void> {
   const input = readInput(updateSettingsInput, raw)
   const actor = actorOf(ctx)
-  const { ipWhitelist, notificationEmail } = input
+  const { ipWhitelist, notificationEmail, businessPhone, businessAddress } = input
   if (ipWhitelist && !isAddressAllowed(ipWhitelist, ctx.clientAddress)) {
     const message = `must contain your own IP address, ${ctx.clientAddress ?? 'which is not known'}`
     throw invalidInput([{ field: 'ipWhitelist', message }])
@@ -77,8 +92,10 @@ export async function updateSettings(ctx: Context, raw: UpdateSettingsInput): Pr
   const changes = {
     merchant: actor.merchantId,
     businessName: input.businessName,
-    // The statement keeps the address where it is given none, and removes it where it is given an empty one.
+    // The statement keeps a text where it is given none, and removes it where it is given an empty one.
     address: notificationEmail === null ? '' : notificationEmail,
+    phone: businessPhone === null ? '' : businessPhone,
+    postalAddress: businessAddress === null ? '' : businessAddress,
     whitelist: ipWhitelist,
     language: input.locale,
     zone: input.timeZone,
@@ -106,6 +123,8 @@ const changeSettings = sqlFunction('change_settings', {
     whitelist: 'text[]?',
     language: sqlType<(typeof locales)[number] | null>('locale?'),
     zone: 'text?',
+    phone: 'text?',
+    postalAddress: 'text?',
   },
   gives: 'void',
 })

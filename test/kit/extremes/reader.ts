@@ -2,7 +2,7 @@ import { getNamedType, type GraphQLNamedType, type GraphQLOutputType, isObjectTy
 import { expect } from 'vitest'
 import { routes } from '../../../src/http/rest/routes.ts'
 import { networkEntry } from '../../../src/shared/ip-whitelist.ts'
-import { parsePhone } from '../../../src/shared/phone.ts'
+import { parseContactPhone, parsePhone } from '../../../src/shared/phone.ts'
 import { selectionOf } from '../whole-selections.ts'
 import { rootFields, snakeCase } from './input-fields.ts'
 import type { Written, writerOn } from './writer.ts'
@@ -111,6 +111,8 @@ export function shownAs(field: string, value: unknown): string | number {
     case 'destinationPhone':
     case 'account':
       return parsePhone(value) ?? value
+    case 'businessPhone':
+      return parseContactPhone(value) ?? value
     case 'returnUrl':
     case 'cancelUrl':
       return new URL(value.trim()).href

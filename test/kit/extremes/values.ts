@@ -242,6 +242,7 @@ const kinds: Readonly<Record<string, readonly string[]>> = {
   customerEmail: emails,
   email: emails,
   notificationEmail: emails,
+  businessPhone: phones,
   ipWhitelist: networks,
   addresses: networks,
   urlSlug: slugs,

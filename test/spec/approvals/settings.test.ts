@@ -36,6 +36,8 @@ describe('GET and PUT /settings', () => {
     ip_whitelist: [],
     locale: 'fr',
     time_zone: 'Africa/Bamako',
+    business_phone: null,
+    business_address: null,
   }
 
   test('only the given fields change, and GraphQL shows the same', async () => {
@@ -64,6 +66,24 @@ describe('GET and PUT /settings', () => {
     })
   })
 
+  test('the telephone number is kept as E.164; an empty text removes it, and the address', async () => {
+    const { body } = await put({ business_phone: '20 22 33 44', business_address: 'Rue 12, Bamako' })
+    const kept = { business_phone: '+22320223344', business_address: 'Rue 12, Bamako' }
+    expect(body['data']).toMatchObject(kept)
+    expect(await settingsOf(shop)).toMatchObject(kept)
+    const gone = { business_phone: null, business_address: null }
+    expect((await put({ business_phone: '', business_address: '' })).body['data']).toMatchObject(gone)
+  })
+
+  test.each([
+    ['business_phone', '12 34', 'must be a telephone number, such as +223 76 12 34 56, or empty'],
+    ['business_address', 'x'.repeat(201), 'must have at most 200 characters'],
+    ['business_address', 5, 'must be text'],
+  ])('a wrong %s is refused in words', async (field, value, message) => {
+    const { status, body } = await put({ [field]: value })
+    expect([status, body['errors']]).toEqual([400, [expect.objectContaining({ field, message })]])
+  })
+
   test('403 without the scope settings', async () => {
     const { body } = await fixture.rest('POST', '/auth', {
       headers: { 'X-API-Key': shop.apiKey, 'X-API-Secret': shop.apiSecret, ...home },
@@ -79,6 +99,12 @@ describe('GET and PUT /settings', () => {
     ['business_name', ' '],
     ['business_name', 'x'.repeat(201)],
     ['notification_email', 'awa'],
+    ['business_phone', '12 34'],
+    ['business_phone', '+0 123 456 789'],
+    ['business_phone', 'call me'],
+    ['business_address', 'x'.repeat(201)],
+    ['business_address', ' '],
+    ['business_address', 'Rue 12\nBamako'],
     ['payouts_require_approval', 'yes'],
     ['approval_threshold', -1],
     ['approval_threshold', 10.5],

@@ -72,12 +72,18 @@ const changes: Readonly<Record<string, Change>> = {
     mutation: 'updateSettings',
     shown: 'Settings',
     path: '/settings',
-    made: { notification_email: 'awa@shop.test' },
+    made: {
+      notification_email: 'awa@shop.test',
+      business_phone: '+22376123456',
+      business_address: 'Hamdallaye, Bamako',
+    },
     values: {
       approvalThreshold: 10_000,
       approvalsCoverDeposits: true,
       approvalsRequired: 2,
+      businessAddress: 'Rue 12, Ségou',
       businessName: 'Awa & Filles',
+      businessPhone: '+22320223344',
       ipWhitelist: ['127.0.0.1'],
       locale: 'EN',
       notificationEmail: 'ba@shop.test',
@@ -192,9 +198,11 @@ describe.each(['GraphQL', 'REST'])('a change by %s', (door) => {
     expect(await subject.read()).toEqual({ ...before, [name]: values[name] })
   })
 
-  test('an empty text removes the address for notifications', async () => {
+  test('an empty text removes the addresses and the telephone number', async () => {
     const subject = await make(schema.getType('UpdateSettingsInput') as GraphQLInputObjectType, door)
-    expect(await subject.change({ notificationEmail: '' })).toBeNull()
-    expect(await subject.read()).toMatchObject({ notificationEmail: null })
+    const empty = { notificationEmail: '', businessPhone: '', businessAddress: '' }
+    expect(await subject.change(empty)).toBeNull()
+    const removed = { notificationEmail: null, businessPhone: null, businessAddress: null }
+    expect(await subject.read()).toMatchObject(removed)
   })
 })
