@@ -56,7 +56,7 @@ export function createGsmaDriver(settings: GsmaSettings, deps: DriverDeps): Oper
       queryByCorrelationId: true,
       disburseIsSynchronous: settings.disburseIsSynchronous,
       reversal: 'partial',
-      cancel: true,
+      cancel: settings.canCancel,
       partyLookup: true,
       statement: 'paged',
       callbacks: settings.flow === 'callback' ? 'unsigned' : 'none',

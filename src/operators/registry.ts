@@ -178,11 +178,11 @@ function guard(
     health: (ctx) => driver.health(ctx),
     ...(lookupParty && { lookupParty: (phone, ctx) => ask(ctx, () => lookupParty(phone, ctx)) }),
     ...(cancel && {
+      // Withdrawals take no slot of a payment, and count as no answer: `unknown` does not tell a refusal from
+      // an outage, and any visitor may send one, so that a good answer counted here would hide an outage.
       async cancel(handle, ctx) {
-        const outcome = await money(
-          ctx,
-          async () => ({ kind: 'done', did: await cancel(handle, ctx) }) as const,
-        )
+        const withdraw = async () => ({ kind: 'done', did: await cancel(handle, ctx) }) as const
+        const outcome = await through(uncounted(circuits.query), bulkheads.query, ctx, withdraw)
         return outcome.kind === 'done' ? outcome.did : 'unknown'
       },
     }),
@@ -213,8 +213,9 @@ interface Outcome {
 }
 
 /**
- * Returns a circuit for a call whose outcome a test number of the sandbox determines. An open circuit holds
- * the call back, but the outcome of the call is not counted, and the call takes no place of a counted call.
+ * Returns a circuit for a call whose outcome says nothing about the operator: a test number of the sandbox
+ * determines it, or it is a withdrawal. An open circuit holds the call back, but the outcome of the call is
+ * not counted, and the call takes no place of a counted call.
  */
 function uncounted(circuit: Circuit): GuardingCircuit {
   return {

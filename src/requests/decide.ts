@@ -29,10 +29,7 @@ import type { SubjectRules } from './subjects.ts'
  */
 const disbursementAlarmMs = 24 * 3_600_000
 
-// This file decides the meaning of an operator's answer. Its functions are pure, so that a table can test
-// every case.
-
-/** The facts that a decision depends on, beside the operator's answer. */
+/** The only facts on which a decision depends, beside the operator's answer: a table can test every case. */
 export interface DecisionInput {
   request: OpenRequest
   rules: SubjectRules
@@ -174,6 +171,8 @@ function decideAbsent(known: DecisionInput, absent: Extract<QueryOutcome, { kind
   }
   // The operator rejected the last send, and has no record of any other: so it executed none.
   if (request.rejectedReason && waitedEnough(known)) return giveUp(request, otherwise)
+  // A disbursement ends by the operator's record only: it is sent again, also while its batch is cancelled.
+  if (request.kind === 'collect' && request.cancelRequested) return otherwise
   const isYoung = request.ageMs < rules.resendAbsentForMs
   return isYoung && operator.createIsIdempotent ? decided({ do: 'resend', otherwise }) : otherwise
 }

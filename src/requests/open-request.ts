@@ -50,7 +50,10 @@ export interface OpenRequest {
   status: string
   /** Why the operator rejected the last send before execution, so that the service may send again. */
   rejectedReason?: FailureReason | null
-  /** True if the merchant wants no further send: the batch of the recipient is being cancelled. */
+  /**
+   * True if no further send is wanted: the batch of the recipient is being cancelled, or the payer withdraws
+   * the collection.
+   */
   cancelRequested?: boolean
   /** True if people approved the subject: then no caller waits for its outcome. */
   isApproved?: boolean

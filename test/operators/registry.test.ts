@@ -223,3 +223,31 @@ test('closing ends calls in flight as unknown and waiting ones as not sent', asy
   expect(await waiting).toMatchObject({ kind: 'not_sent' })
   expect(await operator.collect(collectRequest(), call())).toMatchObject({ kind: 'not_sent' })
 })
+
+test('a withdrawal that fails counts as no good answer: the circuit of a dead operator opens', async () => {
+  const { operator, count } = await unhealthyOperator()
+  for (let n = 0; n < 5; n++) {
+    await operator.collect(collectRequest(), call())
+    expect(await operator.cancel?.({ ...newHandle(), operatorRef: 'T1' }, call())).toBe('unknown')
+  }
+  expect(count('PATCH', '/transactions/T1')).toBe(5)
+  expect(operator.availability('collect')).toBe('down')
+})
+
+test('withdrawals that hang take no slot of a payment', async () => {
+  const { state, operator, count } = await unhealthyOperator()
+  state.create = 'hangs'
+  const hanging = Array.from({ length: limits.interactiveMax + limits.queueMax }, async () =>
+    operator.cancel?.(
+      { ...newHandle(), operatorRef: 'T1' },
+      call({ deadline: new Date(Date.now() + 2_000) }),
+    ),
+  )
+  await eventually(() =>
+    expect(count('PATCH', '/transactions/T1')).toBeGreaterThanOrEqual(limits.interactiveMax),
+  )
+  state.create = 'well'
+  expect(operator.canStart('collect')).toEqual({ ok: true })
+  expect(await operator.collect(collectRequest(), call())).toMatchObject({ kind: 'accepted' })
+  expect(await Promise.all(hanging)).toContain('unknown')
+})

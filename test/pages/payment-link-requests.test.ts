@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { eventually } from '../kit/eventually.ts'
 import { lateWatchMaxMs } from '../../src/http/pages/payment-stream.ts'
 import { limits } from '../../src/shared/limits.ts'
@@ -227,7 +227,7 @@ test('a page with all its files is below 30 KB; the files are cached for ever', 
   const page = await (await fetch(await link())).text()
   expect(page).not.toMatch(/<style|<script>|style="|onclick/)
   const files = [...page.matchAll(/(?:href|src)="\.\.\/(assets\/[^"]+)"/g)].map(([, path]) => path)
-  expect(files).toHaveLength(2)
+  expect(files).toHaveLength(3)
   const loaded = await Promise.all(
     files.map(async (path) => {
       const response = await fetch(`${service.url}/${path}`)
@@ -239,6 +239,20 @@ test('a page with all its files is below 30 KB; the files are cached for ever', 
   expect(bytes).toBeLessThan(30_000)
 })
 
+test('a service without operators says that no payment is possible yet', async () => {
+  const address = await link()
+  const none = vi.spyOn(service.app.services.operators, 'list').mockReturnValue([])
+  onTestFinished(() => none.mockRestore())
+  for (const [language, title] of [
+    ['fr', 'Le paiement n’est pas encore possible'],
+    ['en', 'Payment is not possible yet'],
+  ]) {
+    const answer = await fetch(`${address}?lang=${language}`)
+    expect(answer.status).toBe(503)
+    expect(await answer.text()).toContain(`<h1>${title}</h1>`)
+  }
+})
+
 test('an operator that is down is marked; a form for it keeps its fields', async () => {
   const outage = (mode: string) =>
     fetch(`${service.simulator.url}/_sim/outage`, {
@@ -248,7 +262,7 @@ test('an operator that is down is marked; a form for it keeps its fields', async
     })
   const address = await link()
   const fields = { phone: '50000001' }
-  const down = /value="OperatorD">OperatorD<span class="soft">indisponible</
+  const down = /value="OperatorD">\s*<span class="name">OperatorD<\/span><span class="soft">indisponible</
   const look = async () => (await fetch(address)).text()
   expect(await look()).not.toMatch(down)
   expect((await outage('refuse')).ok).toBe(true)

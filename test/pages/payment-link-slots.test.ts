@@ -39,6 +39,7 @@ async function ask(url: string, from: string, init: RequestInit = {}) {
   const response = await fetch(url, { ...init, headers, redirect: 'manual' })
   return {
     status: response.status,
+    goTo: new URL(response.headers.get('location') ?? '', url).href,
     retryAfterS: Number(response.headers.get('retry-after')),
     text: await response.text(),
   }
@@ -218,3 +219,34 @@ async function remembered({ id }: Link): Promise<number> {
   const { rows } = await owner.query('SELECT FROM link_slot WHERE payment_link_id = $1', [id])
   return rows.length
 }
+
+test('an address that withdraws its prompts prompts no more strangers than one that waits', async () => {
+  const thirty = await link(30)
+  const statuses: number[] = []
+  for (let n = 0; n < 5; n += 1) {
+    const { status, goTo } = await pay(thirty, thief, silent())
+    statuses.push(status)
+    if (status === 303) await ask(goTo, thief, { method: 'POST' })
+  }
+  expect(statuses).toEqual([303, 303, 303, 429, 429])
+  // A withdrawn prompt holds no slot of the link, and after its ten minutes it counts no more.
+  expect(await usesOf(thirty)).toEqual({ used: 0, open: 0 })
+  await advance(10 * minute)
+  expect((await pay(thirty, thief, silent())).status).toBe(303)
+})
+
+test('a payer who withdraws the prompt of the own phone may begin again', async () => {
+  const [one, from, phone] = [await link(1), visitor(), silent()]
+  for (let n = 0; n < 4; n += 1) {
+    const { status, goTo } = await pay(one, from, phone)
+    expect([status, (await ask(goTo, from, { method: 'POST' })).goTo]).toEqual([303, one.url])
+  }
+  // Wrong numbers that were withdrawn at once do not count for six hours.
+  const [two, mistaken] = [await link(1), visitor()]
+  for (let n = 0; n < 3; n += 1) {
+    const { status, goTo } = await pay(two, mistaken, silent())
+    expect([status, (await ask(goTo, mistaken, { method: 'POST' })).goTo]).toEqual([303, two.url])
+  }
+  await advance(10 * minute)
+  expect((await pay(two, mistaken, silent())).status).toBe(303)
+})

@@ -31,6 +31,8 @@ async function withoutScript(address: string): Promise<Page> {
 }
 async function send(page: Page, phone: string, operator = '') {
   await page.locator('#phone').fill(phone)
+  const choice = page.locator('.operators')
+  if (operator !== '' && (await choice.getAttribute('open')) === null) await choice.locator('summary').click()
   if (operator !== '') await page.getByRole('radio', { name: operator }).check()
   await page.locator('form button').click()
 }
@@ -165,8 +167,12 @@ describe.skipIf(cannotLook)('a payment link', () => {
     await keyboard.press('ControlOrMeta+A')
     await keyboard.type('70000001')
     await keyboard.press('Tab')
+    expect(await page.locator('#suggested').textContent()).toBe('OperatorA')
+    await keyboard.press('Enter')
+    await keyboard.press('Tab')
     await keyboard.press('ArrowDown')
     await keyboard.press('ArrowDown')
+    expect(await page.locator('#suggested').textContent()).toBe('OperatorB')
     expect(await page.locator(':checked').getAttribute('value')).toBe('OperatorB')
     await keyboard.press('ArrowUp')
     await keyboard.press('Tab')

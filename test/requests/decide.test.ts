@@ -349,6 +349,7 @@ const takenBack = { claimed: 'reversed', sinceNotifiedMs: 5 * second } as const
 
 test.each<[what: string, DecisionInput, QueryOutcome | null, done: string]>([
   ['of no record, never sent twice', like('payout', {}, mute), absent, 'note doubt, in 2 s'],
+  ['lost, batch ends', like('recipient', { cancelRequested: true }), absent, 'resend, or note doubt, in 2 s'],
   ['open, asked often', like('collection', {}, mute), pending, 'note accepted, in 3 s'],
   ['open, older', like('collection', { ageMs: minute }, mute), pending, 'note accepted, in 15 s'],
   ['open, sent long ago', like('payout', { sinceSentMs: minute }), pending, 'note accepted, in 60 s'],

@@ -4,7 +4,7 @@ import { singleFlight } from '../../src/shared/single-flight.ts'
 import { deadlineIn } from '../../src/operators/call-limits.ts'
 import { sendRequest } from '../../src/requests/send.ts'
 import { checkRequest } from '../../src/requests/check.ts'
-import { checkPayment } from '../../src/resources/transactions/check.ts'
+import { checkPayment, withdrawPayment } from '../../src/resources/transactions/check.ts'
 import { openCollection } from '../kit/money.ts'
 import {
   answers,
@@ -60,6 +60,18 @@ test('a payment that never left and ends at this query reports its end', async (
   expect((await checkPayment(scripted.services, refused.reference, null)).state).toBe('failed')
   await scripted.clock.advance(2 * minute)
   expect((await checkPayment(scripted.services, expired.reference, null)).state).toBe('failed')
+})
+
+test('a withdrawn payment is not sent again: it ends unsent, or stays in doubt', async () => {
+  const unsent = await neverLeft()
+  expect(await withdrawPayment(scripted.services, unsent.transactionId)).toBe('failed')
+  const doubted = await collection()
+  await scripted.db.owner.query("UPDATE operator_request SET fence_until = now() - interval '1 s'")
+  script.query = [answers.absent]
+  const sent = script.sent.length
+  expect(await withdrawPayment(scripted.services, doubted.transactionId)).toBe('pending')
+  expect(script.sent.length).toBe(sent)
+  expect(await withdrawPayment(scripted.services, doubted.transactionId)).toBeNull()
 })
 
 /** A collection with a prompt that provably did not reach the operator, due for a query. */

@@ -45,6 +45,10 @@ interface More {
   warning?: string
   /** A mark above the title. */
   mark?: HtmlPart
+  /** The line below the title where a message shows the page's address, such as in WhatsApp. */
+  preview?: string
+  /** The foot of the page, below its card. */
+  foot?: HtmlPart
   /** Further lines of the page's head. */
   head?: HtmlPart
 }
@@ -59,7 +63,7 @@ export function page(
   content: HtmlPart,
   more: More = {},
 ): HtmlPart {
-  const { top = '', from, warning = '', mark = '', head = '' } = more
+  const { top = '', from, warning = '', mark = '', preview, foot = '', head = '' } = more
   const other = language === 'fr' ? 'en' : 'fr'
   return html`<!doctype html>
 <html lang="${language}">
@@ -67,7 +71,9 @@ export function page(
 <meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="same-origin">
 <title>${warning}${title}${from ? ` · ${from}` : ''}</title>
+<link rel="icon" href="${top}${assets.icon.path}" type="image/svg+xml">
 <link rel="stylesheet" href="${top}${assets.style.path}">
+${preview === undefined ? '' : previewTags(title, preview, from)}
 ${head}
 </head>
 <body>
@@ -78,6 +84,15 @@ ${head}
 ${mark}<h1>${title}</h1>
 ${content}
 </main>
+${foot}
 </body>
 </html>`
+}
+
+/** Tells a program that shows the page's address, such as WhatsApp, what to show with it. */
+function previewTags(title: string, preview: string, from: string | undefined): HtmlPart {
+  return html`<meta property="og:title" content="${title}">
+<meta property="og:description" content="${preview}">
+<meta property="og:type" content="website">
+${from ? html`<meta property="og:site_name" content="${from}">` : ''}`
 }

@@ -44,10 +44,11 @@ export async function showLink(
   const operators = ctx.operators
     .list()
     .map(({ provider, collect }) => ({ provider, isDown: collect === 'down' }))
-  const { numberRanges: ranges } = ctx.config
+  if (operators.length === 0) return { status: 503, text: plainPage(reader, 'none', '../') }
+  const { numberRanges: ranges, faces } = ctx.config
   // No payment was requested under the old token, or the payer is to start a new one.
   const token = newToken()
-  const view = { link, operators, ranges, typed: { ...typed, token }, problems }
+  const view = { link, operators, faces, ranges, typed: { ...typed, token }, problems }
   return { status, ...(await draw(reader, view)) }
 }
 
@@ -108,7 +109,8 @@ function showRefusal(
   // The page of the link says how long to wait, unless a slot has become free meanwhile.
   if (whose === 'link') return again(409)
   ctx.responseHeaders.set('Retry-After', String(retryAfterS))
-  if (code === 'OPERATOR_UNAVAILABLE') return again(503, { operator: say.down(payment.paymentMethod) })
+  if (code === 'OPERATOR_UNAVAILABLE')
+    return again(503, { operator: say.down(ctx.config.faces[payment.paymentMethod].label) })
   const minutes = Math.ceil(retryAfterS / 60)
   if (whose === 'telephone') return again(429, { phone: say.asked(minutes) })
   return again(429, { all: whose === 'address' ? say.nearby(minutes) : say.crowd })

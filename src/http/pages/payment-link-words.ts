@@ -1,7 +1,6 @@
 import type { LinkAvailability } from '../../resources/payment-links/availability.ts'
 import { limits } from '../../shared/limits.ts'
 import { formatXof } from '../../shared/money.ts'
-import type { Provider } from '../../shared/providers.ts'
 import type { PageLanguage } from './layout.ts'
 
 const least = formatXof(limits.collectAmountMinXof)
@@ -14,9 +13,12 @@ const fr = {
   phoneHint: 'Par exemple 76 12 34 56',
   operator: 'Votre opérateur',
   byNumber: 'Selon mon numéro',
+  change: 'changer',
   isDown: 'indisponible',
   pay: 'Payer',
   busy: 'Un instant…',
+  preview: (merchant: string, amount: string | null) =>
+    amount === null ? `Payez ${merchant} par mobile money` : `Payez ${amount} à ${merchant} par mobile money`,
   promise: 'Vous confirmerez ensuite avec votre code secret. Ne le donnez à personne.',
   warning: 'Erreur\u{a0}: ',
   problems: {
@@ -25,7 +27,7 @@ const fr = {
     amountMost: `Le montant maximum est de ${most}.`,
     phone: 'Saisissez un numéro mobile du Mali à 8 chiffres, par exemple 76 12 34 56.',
     operator: 'Choisissez votre opérateur.',
-    down: (operator: Provider) =>
+    down: (operator: string) =>
       `${operator} ne répond pas en ce moment. Réessayez plus tard, ou choisissez un autre opérateur.`,
     asked: (minutes: number) =>
       'Ce numéro vient de recevoir plusieurs demandes. Répondez à la demande sur le téléphone, ' +
@@ -53,6 +55,12 @@ const fr = {
     title: 'Cette page n’existe pas',
     text: 'Vérifiez l’adresse, ou demandez à nouveau le lien à votre commerçant.',
   },
+  none: {
+    title: 'Le paiement n’est pas encore possible',
+    text:
+      'Aucun opérateur n’est relié à ce service pour l’instant. ' +
+      'Demandez à votre commerçant un autre moyen de payer.',
+  },
   down: {
     title: 'Service indisponible',
     text:
@@ -69,19 +77,40 @@ const fr = {
   large: { title: 'Formulaire illisible', text: 'Revenez à la page du lien et recommencez.' },
   waiting: {
     title: 'Confirmez sur votre téléphone',
-    asked: (operator: Provider, phone: string) => `${operator} envoie une demande au ${phone}.`,
+    asked: (operator: string, phone: string) => `${operator} envoie une demande au ${phone}.`,
     code: 'Vérifiez le montant et entrez votre code secret.',
     turns: 'Revenez ici\u{a0}: cette page affichera votre reçu.',
     nothing: 'Rien ne s’affiche\u{a0}?',
-    look: (operator: Provider) =>
+    look: (operator: string) =>
       `Le téléphone doit être allumé, avec du réseau. Regardez aussi dans le menu de ${operator}.`,
-    hosted: (operator: Provider) => `Terminez chez ${operator}`,
-    go: (operator: Provider) => `Continuer chez ${operator}`,
-    hostedText: (operator: Provider) =>
+    hosted: (operator: string) => `Terminez chez ${operator}`,
+    go: (operator: string) => `Continuer chez ${operator}`,
+    hostedText: (operator: string) =>
       `${operator} vous demande de confirmer sur sa page. Vous reviendrez ensuite ici, à votre reçu.`,
     refresh: 'Actualiser cette page',
+    wrongNumber: 'Ce n’est pas le bon numéro\u{a0}?',
+    otherWay: 'Vous voulez payer autrement\u{a0}?',
+    cancel: 'Annuler et recommencer',
+    restart: 'Recommencer',
+    onlyOne: 'Ne validez qu’une seule demande.',
+    left: 'Temps pour confirmer\u{a0}:',
+    minutes: (minutes: number) => (minutes === 1 ? 'environ 1 minute' : `environ ${minutes} minutes`),
+    over: 'Le temps pour confirmer est sans doute écoulé. Nous vérifions auprès de l’opérateur.',
+    ussd: (code: string) => `Vous pouvez aussi composer ${code}.`,
   },
-  done: { title: 'Paiement effectué', print: 'Imprimer le reçu' },
+  notCancelled: {
+    title: 'La demande n’a pas pu être annulée',
+    text:
+      'L’opérateur n’a pas confirmé l’annulation\u{a0}: la demande peut encore être validée ' +
+      'sur le téléphone. Si vous recommencez, ne validez qu’une seule demande.',
+    back: 'Revenir à la demande',
+    restart: 'Recommencer quand même',
+  },
+  done: {
+    title: 'Paiement effectué',
+    print: 'Imprimer le reçu',
+    share: 'Envoyer le reçu par WhatsApp',
+  },
   partial: {
     title: 'Paiement reçu en partie',
     text: (missing: string, merchant: string) =>
@@ -122,9 +151,12 @@ const en: typeof fr = {
   phoneHint: 'For example 76 12 34 56',
   operator: 'Your operator',
   byNumber: 'By my number',
+  change: 'change',
   isDown: 'unavailable',
   pay: 'Pay',
   busy: 'One moment…',
+  preview: (merchant, amount) =>
+    amount === null ? `Pay ${merchant} by mobile money` : `Pay ${amount} to ${merchant} by mobile money`,
   promise: 'You will then confirm with your secret code. Never share it.',
   warning: 'Error: ',
   problems: {
@@ -159,6 +191,10 @@ const en: typeof fr = {
     title: 'This page does not exist',
     text: 'Check the address, or ask your merchant for the link again.',
   },
+  none: {
+    title: 'Payment is not possible yet',
+    text: 'No operator is connected to this service at present. Ask your merchant for another way to pay.',
+  },
   down: {
     title: 'Service unavailable',
     text:
@@ -185,8 +221,29 @@ const en: typeof fr = {
     hostedText: (operator) =>
       `${operator} asks you to confirm on its page. Then it brings you back here, to your receipt.`,
     refresh: 'Refresh this page',
+    wrongNumber: 'Not the right number?',
+    otherWay: 'Rather pay in another way?',
+    cancel: 'Cancel and start again',
+    restart: 'Start again',
+    onlyOne: 'Approve only one request.',
+    left: 'Time to confirm:',
+    minutes: (minutes) => (minutes === 1 ? 'about 1 minute' : `about ${minutes} minutes`),
+    over: 'The time to confirm has probably run out. We are checking with the operator.',
+    ussd: (code) => `You can also dial ${code}.`,
   },
-  done: { title: 'Payment complete', print: 'Print the receipt' },
+  notCancelled: {
+    title: 'The request could not be cancelled',
+    text:
+      'The operator did not confirm the cancellation: the request can still be approved on the telephone. ' +
+      'If you start again, approve only one request.',
+    back: 'Back to the request',
+    restart: 'Start again anyway',
+  },
+  done: {
+    title: 'Payment complete',
+    print: 'Print the receipt',
+    share: 'Send the receipt by WhatsApp',
+  },
   partial: {
     title: 'Payment received in part',
     text: (missing, merchant) => `${missing} is missing. Contact ${merchant} before you pay again.`,

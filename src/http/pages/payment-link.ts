@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
 import { addressBlock } from '../../shared/ip-whitelist.ts'
 import { takeSlots } from '../../limits/slot.ts'
 import { findLinkPayment, findReceipt, type PayerPayment } from '../../resources/payment-links/find.ts'
-import { checkPayment, paymentState } from '../../resources/transactions/check.ts'
+import { claimBounds } from '../../requests/store.ts'
+import { checkPayment, paymentState, withdrawPayment } from '../../resources/transactions/check.ts'
 import { busyRefusal } from '../../database/busy.ts'
 import { enter, hasRoom, skip, takesPage } from '../../enter.ts'
 import { DomainError } from '../../shared/errors.ts'
@@ -14,7 +16,8 @@ import { bytesOf, rememberForms } from './drawn-forms.ts'
 import { type PageReader, readerOf } from './layout.ts'
 import { readForm } from './payment-link-form.ts'
 import { type PageAnswer, missing, nothing, payByForm, showLink } from './payment-link-pay.ts'
-import { paymentPage, plainPage } from './payment-link-views.ts'
+import { plainPage } from './payment-link-views.ts'
+import { notCancelledPage, paymentPage } from './payment-page.ts'
 import { sendPaymentEvents } from './payment-stream.ts'
 
 /** The largest body of a link's form. */
@@ -45,7 +48,7 @@ export function paymentLinkRows(): RouteRow[] {
   )
   return [
     rowOf('/l/{slug}', { GET: showForm, POST: page('form', takeForm) }),
-    rowOf('/l/{slug}/{reference}', { GET: page('view', showAttempt) }),
+    rowOf('/l/{slug}/{reference}', { GET: page('view', showAttempt), POST: page('form', cancelAttempt) }),
     rowOf('/r/{token}', { GET: page('view', showReceipt) }),
     rowOf('/l/{slug}/{reference}/live', { GET: sendLive }),
     rowOf('/r/{token}/live', { GET: sendLive }),
@@ -129,7 +132,40 @@ function showPayment(
 ): PageAnswer {
   if (!payment) return missing(reader, top)
   askInTheBackground(ctx, payment)
-  return { status: 200, text: paymentPage(reader, { ...links, top }, payment, ctx.clock.now()) }
+  const shown = { ...payment, face: ctx.config.faces[payment.provider] }
+  const capabilities = ctx.operators.find(payment.provider)?.capabilities
+  return {
+    status: 200,
+    text: paymentPage(reader, { ...links, top }, shown, { now: ctx.clock.now(), capabilities }),
+  }
+}
+
+/**
+ * Withdraws the payment of an attempt, for a payer who typed a wrong number. If it ended unpaid, the payer
+ * starts again at the form of the link. If it was paid, its page says so. Else the payer learns that the
+ * prompt can still be answered.
+ */
+async function cancelAttempt(visit: Visit): Promise<PageAnswer> {
+  const { ctx, reader, params } = visit
+  const { slug = '', reference = '' } = params
+  const payment = await ctx.admission.run('status', () => findPayment(visit))
+  if (!payment) return missing(reader, visit.top)
+  const self = { goTo: `${reference}${reader.query}` }
+  const form = { goTo: `../${slug}${reader.query}` }
+  if (!isOwnForm(visit)) return self
+  // The second press of a double press finds the payment withdrawn.
+  if (paymentState[payment.status] !== 'pending') return payment.failureReason === 'CANCELLED' ? form : self
+  // A withdrawal waits for the operator, and must not take the slots that are for payments alone.
+  const withdraw = () => ctx.admission.run('status', () => withdrawPayment(ctx, payment.id))
+  const status =
+    (await withdraw()) ??
+    (await setTimeout(claimBounds.operatorQueryIntervalMs).then(withdraw)) ??
+    (await ctx.admission.run('status', () => findPayment(visit)))?.status ??
+    'pending'
+  const state = paymentState[status]
+  if (state === 'success') return self
+  if (state === 'failed') return form
+  return { status: 409, text: notCancelledPage(reader, { self: reference, again: `../${slug}` }, payment) }
 }
 
 async function sendPage({ ctx, message }: Visit, shown: PageAnswer, response: ServerResponse): Promise<void> {
@@ -185,8 +221,8 @@ const safety = {
   'X-API-Version': apiVersion,
   'Cache-Control': 'no-store',
   'Content-Security-Policy':
-    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; " +
-    "frame-ancestors 'none'; base-uri 'none'",
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
   // Without a referrer a browser would not say that a form comes from the service's own page.
   'Referrer-Policy': 'same-origin',
   'X-Content-Type-Options': 'nosniff',

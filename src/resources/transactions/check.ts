@@ -1,8 +1,12 @@
 import { z } from 'zod'
 import { asPlatform } from '../../database/as-platform.ts'
 import type { Services } from '../../context.ts'
-import { singleFlight } from '../../shared/single-flight.ts'
-import { claimOne } from '../../requests/store.ts'
+import { deadlineIn } from '../../operators/call-limits.ts'
+import type { OpenRequest } from '../../requests/open-request.ts'
+import { operatorOf } from '../../requests/send.ts'
+import { claimOne, exchangeRecorder } from '../../requests/store.ts'
+import { limits } from '../../shared/limits.ts'
+import { afterOthers, singleFlight } from '../../shared/single-flight.ts'
 import { DomainError } from '../../shared/errors.ts'
 import { readInput, reference as referenceField } from '../../shared/input.ts'
 import { type Checked, checkRequest } from '../../requests/check.ts'
@@ -86,8 +90,11 @@ export async function checkPayment(
 /** The columns of `Recorded`. */
 const recordedColumns = 'status, coalesce(settled_amount < amount, false) AS "isPartial"'
 
+/** Names the check of a payment under way. */
+const checkKey = (id: bigint) => `check:transaction:${id}`
+
 async function askOperator(services: Services, payment: { id: bigint }): Promise<Recorded> {
-  const key = `check:transaction:${payment.id}`
+  const key = checkKey(payment.id)
   // `key` is in flight only while a claimed request is checked: a caller that finds it joins this check.
   const request = services.inFlight.has(key)
     ? null
@@ -113,4 +120,32 @@ async function readRecorded(services: Services, id: bigint): Promise<Recorded> {
     values: [id],
   })
   return rows[0] ?? { status: 'pending', isPartial: false }
+}
+
+/**
+ * Asks the operator of an open collection to withdraw it, then asks for its outcome. Only that second answer
+ * moves the collection: its payer may have confirmed it meanwhile. A collection that provably never left
+ * ends; one that may have left is not sent again by this call. A call that comes meanwhile joins the first
+ * one: at a slow operator, calls would else queue up.
+ * @returns the status afterwards; null where another call asked the operator less than three seconds ago
+ */
+export function withdrawPayment(services: Services, id: bigint): Promise<TransactionStatus | null> {
+  return singleFlight(services, `withdraw:transaction:${id}`, async () => {
+    const request = await claimOne(asPlatform(services, reason).pool, id)
+    if (!request) return null
+    const { status } = await afterOthers(services, checkKey(id), () => withdraw(services, request))
+    return status as TransactionStatus
+  })
+}
+
+async function withdraw(services: Services, request: OpenRequest): Promise<Checked> {
+  const { subject, state, handle } = request
+  const operator = operatorOf(services, request)
+  const isAtOperator = state === 'sending' || state === 'accepted' || state === 'doubt'
+  if (subject === 'collection' && isAtOperator && operator.capabilities.cancel && operator.cancel) {
+    const record = exchangeRecorder(services.sharedStatements, services.log, request)
+    const deadline = deadlineIn(limits.operatorQueryDeadlineMs)
+    await operator.cancel(handle, { deadline, priority: 'interactive', record })
+  }
+  return checkRequest(services, { ...request, cancelRequested: true })
 }
