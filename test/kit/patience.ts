@@ -20,7 +20,7 @@ export function lengthenWaits(): void {
 
 /**
  * Gives each process of the service few database sessions: each new one reads the catalogue and plans its
- * statements again, which was a third of the work of all tests.
+ * statements again, which was a third of the database's work for a test file.
  */
 export function narrowPools(): void {
   Object.assign(poolSizes, { allMerchants: 5, oneMerchant: 3, leases: 6 })
