@@ -30,7 +30,7 @@ export interface Hit {
 fc.configureGlobal({ endOnFailure: true })
 
 /** How many odd inputs each route and field gets: `FUZZ_RUNS=20000` for a long night. */
-export const runs = Number(process.env['FUZZ_RUNS'] ?? strength(20, 1_000))
+export const runs = Number(process.env['FUZZ_RUNS'] ?? strength(40, 1_000))
 /** So many at once, */
 const volley = 20
 /** and after so many the tables are read. */

@@ -285,13 +285,13 @@ export const boundVerdicts = ['taken', 'refused']
 /** Returns the JSON texts to try in a field. */
 export function valuesFor(field: InputField): readonly string[] {
   const name = field.path.findLast((part) => part !== '0') ?? ''
-  if (field.scalar === 'ID') return json(share(ids, field, 5))
-  if (field.scalar !== 'String') return share(numbers, field, 5)
+  if (field.scalar === 'ID') return json(share(ids, field, 3))
+  if (field.scalar !== 'String') return share(numbers, field, 3)
   if (proofs.test(name)) return json(share(secrets, field, 2))
   const own = kinds[name]
-  const others = [...share(odd, field, 7), ...share(longest, field, 5), ...share(drawn, field, 5)]
+  const others = [...share(odd, field, 4), ...share(longest, field, 3), ...share(drawn, field, 3)]
   return own
-    ? json([...share(own, field, 3), ...share(odd, field, 13)])
+    ? json([...share(own, field, 2), ...share(odd, field, 8)])
     : json([...bounds(field), ...others.map((text) => text + markOf(field))])
 }
 
